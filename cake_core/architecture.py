@@ -1,0 +1,79 @@
+"""A target architecture, as an architecture package describes it: capabilities and limits are data.
+
+Primitives ask for capabilities, never for an architecture by name; the backend writes what an entry needs
+around the kernel's own statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from cake_core.ptx.builder import Builder, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A number of the hardware and where it comes from (ISA or guide section, or device, driver and date)."""
+
+    value: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What the host must know to launch: derived from the roles, buffers and cluster of a kernel.
+
+    `threads` a CTA; `cluster` CTAs a cluster; `shared_bytes` of dynamic shared memory, base alignment slack included;
+    `entry_registers` a thread at entry, from the register file and `threads`.
+    """
+
+    threads: int
+    cluster: int
+    shared_bytes: int
+    entry_registers: int
+    min_ctas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """Registers or immediates: rank of this CTA in its cluster, the cluster's index in the grid, number of clusters."""
+
+    rank: Operand
+    index: Operand
+    count: Operand
+
+
+class Backend(Protocol):
+    """What an architecture writes itself."""
+
+    def entry_directives(self, launch: Launch) -> tuple[str, ...]:
+        """The performance and cluster directives of an `.entry`, one a line."""
+
+    def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
+        """Emit the reads of the special registers that place a CTA; without clusters a CTA is a cluster of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One target. `target` and `ptx_version` go into the module header, `assembler_target` to the assembler.
+
+    `compute_capability` is what a device must report to run the binary: (major, minor), exact.
+    `limits` has at least: shared_bytes_per_block, registers_per_sm, registers_per_thread, threads_per_block,
+    named_barriers, cluster_ctas.
+    """
+
+    name: str
+    target: str
+    ptx_version: str
+    compute_capability: tuple[int, int]
+    capabilities: frozenset[str]
+    limits: Mapping[str, Limit]
+    backend: Callable[[], Backend]
+    summary: str = ""
+    source: object = field(default=None, compare=False)  # set by the plugin host: who offers it
+
+    def limit(self, name: str) -> int:
+        return self.limits[name].value

@@ -1,0 +1,157 @@
+"""The artifact: a folder with PTX, cubin, manifest and source map, and the only thing that runtime and emulator need.
+
+    manifest.json   this module's `Manifest`, canonical JSON (sorted keys, two spaces)
+    kernel.ptx      the text
+    kernel.cubin    where an assembler was at hand
+    sourcemap.json  {"lines": [[file, line, column] | null, ...]}, one a PTX line
+    derived.cake    the derived form
+
+Formulas (grid, extents, checks) are JSON trees: a number, a parameter name, or [op, arg, ...] with op one of
+`+ - * / % min max ceildiv == != <= < >= > and or not`; `/` floors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+SCHEMA = 1
+
+Formula = "int | str | list"
+
+
+@dataclass(frozen=True, slots=True)
+class ParamInfo:
+    """One kernel parameter in the order of the text. `kind`: "scalar" or "tensor".
+
+    A tensor has a `mode`, `shape` (formulas), and `contiguous`: all of its strides must be packed (else a padded
+    leading stride is taken); `align`: bytes that its address must be a multiple of.
+    """
+
+    name: str
+    kind: str
+    elem: str
+    mode: str | None = None
+    shape: tuple = ()
+    contiguous: bool = False
+    align: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapInfo:
+    """One tensor map parameter: `box` and the tensor's dimensions outermost first; `swizzle` in bytes (0: none)."""
+
+    param: str
+    tensor: str
+    elem: str
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryParamInfo:
+    """One parameter of the PTX entry, in order. `kind`: "map" (index into `tensor_maps`), "pointer" or "scalar" (a parameter's name)."""
+
+    kind: str
+    ref: int | str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """`items`: formula, the number of work items (CTAs, or clusters where `cluster` > 1). `persistent`: the grid is
+    min(items, resident clusters) clusters, otherwise items. `ctas_per_sm`: a bound on residency, or None."""
+
+    threads: int
+    cluster: int
+    shared_bytes: int
+    items: Formula
+    persistent: bool
+    ctas_per_sm: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A launch contract: `formula` must hold; `text` is the `require` as written."""
+
+    formula: Formula
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    kernel: str
+    entry: str
+    arch: str
+    target: str
+    compute_capability: tuple[int, int]
+    params: tuple[ParamInfo, ...]
+    entry_params: tuple[EntryParamInfo, ...]
+    tensor_maps: tuple[TensorMapInfo, ...]
+    launch: LaunchInfo
+    requires: tuple[Check, ...]
+    constants: dict[str, int | float | bool]
+    roles: tuple[dict, ...] = ()
+    shared_map: tuple[dict, ...] = ()
+    pipelines: tuple[dict, ...] = ()
+    unproved: tuple[str, ...] = ()
+    compiler: dict = field(default_factory=dict)  # version of cake, plugins, and of the assembler
+    hashes: dict[str, str] = field(default_factory=dict)  # file name to sha256, the source text included
+    assembled: dict | None = None  # registers, spills, shared bytes as the assembler reports them
+    schema: int = SCHEMA
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Manifest:
+        """Raises ValueError with a plain reason where the text is no manifest of this schema."""
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError(f"manifest schema {data.get('schema') if isinstance(data, dict) else None!r}, this version reads {SCHEMA}")
+        tuples = lambda kind, key: tuple(kind(**{k: tuple(v) if isinstance(v, list) and k in ("shape", "box") else v for k, v in x.items()}) for x in data[key])  # noqa: E731
+        try:
+            return Manifest(
+                **{
+                    **data,
+                    "compute_capability": tuple(data["compute_capability"]),
+                    "params": tuples(ParamInfo, "params"),
+                    "entry_params": tuples(EntryParamInfo, "entry_params"),
+                    "tensor_maps": tuples(TensorMapInfo, "tensor_maps"),
+                    "launch": LaunchInfo(**data["launch"]),
+                    "requires": tuples(Check, "requires"),
+                    **{k: tuple(data[k]) for k in ("roles", "shared_map", "pipelines", "unproved")},
+                }
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"manifest is incomplete: {error}") from None
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    """Write all of `files` as `folder`, or nothing: they are gathered beside it and put in place by a rename."""
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for name, data in files.items():
+            (staging / name).write_bytes(data)
+        staging.chmod(0o755)
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+            os.rename(folder, old / "it")
+            os.rename(staging, folder)
+            shutil.rmtree(old)
+        else:
+            os.rename(staging, folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise

@@ -1,0 +1,97 @@
+"""The one type of finding: parser, types, derivation, assembler, runtime and (later) rules all speak it.
+
+A diagnostic is data. Renderers (text, concise, json, sarif, github) turn it into words; nothing else prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from cake_core.source import Span
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that the finding speaks of."""
+
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    `code` is `namespace/slug`; the compiler's own namespaces are `syntax/`, `type/`, `derive/`, `assemble/`,
+    `runtime/`, `plugin/`; everything about safety and legality is a rule's (`core/`, `ptx/`, `sm90/` ...).
+    `message` starts in lower case, names things in single quotes and has no final period. `why` gives the
+    reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    severity: Severity = Severity.ERROR
+    resource: str | None = None
+    role: str | None = None
+    stage: str | None = None
+    iteration: str | None = None
+    why: str | None = None
+    fix: str | None = None
+    related: tuple[Related, ...] = ()
+    rule_version: str | None = None
+
+
+class CakeError(Exception):
+    """Carries findings up to the face; never shown as a traceback."""
+
+    def __init__(self, *diagnostics: Diagnostic):
+        super().__init__("; ".join(d.message for d in diagnostics))
+        self.diagnostics = diagnostics
+
+
+def fail(code: str, message: str, span: Span | None = None, **details) -> CakeError:
+    """An error to raise: `raise fail("type/unknown-name", "...", node.span, fix="...")`."""
+    return CakeError(Diagnostic(code, message, span, **details))
+
+
+@dataclass(slots=True)
+class Sink:
+    """Collects findings so that one run reports several."""
+
+    items: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, *diagnostics: Diagnostic) -> None:
+        for d in diagnostics:
+            if d not in self.items:
+                self.items.append(d)
+
+    def error(self, code: str, message: str, span: Span | None = None, **details) -> None:
+        self.add(Diagnostic(code, message, span, **details))
+
+    @contextmanager
+    def collecting(self, **context) -> Iterator[None]:
+        """Run a step; what it raises is kept (with `context`, such as `role=`, filled in) and the run goes on."""
+        try:
+            yield
+        except CakeError as error:
+            for d in error.diagnostics:
+                missing = {k: v for k, v in context.items() if getattr(d, k) is None}
+                self.add(replace(d, **missing))
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [d for d in self.items if d.severity is Severity.ERROR]
+
+    def stop_if_errors(self) -> None:
+        if self.errors:
+            raise CakeError(*self.items)

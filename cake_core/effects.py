@@ -1,0 +1,135 @@
+"""What an operation does to memory, barriers and groups: all that derivation and proof know of a primitive.
+
+A primitive declares its effects for one derived statement. Everything names places by expression, so that the
+slot and the byte range are known; no effect names an instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cake_core.ir.nodes import Expr
+
+
+class Mode(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Proxy(StrEnum):
+    """The path by which an access reaches memory (PTX ISA, memory consistency model, proxies)."""
+
+    GENERIC = "generic"
+    ASYNC = "async"
+    TENSOR = "tensor"
+
+
+class Issuer(StrEnum):
+    """Who performs a statement: one fixed lane of the instance, each warp, or a warpgroup together."""
+
+    LEADER = "leader"
+    WARP = "warp"
+    WARPGROUP = "warpgroup"
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Complete when the statement is."""
+
+
+@dataclass(frozen=True, slots=True)
+class InGroup:
+    """Complete when the group that holds it, in the issuer's FIFO `queue`, has been waited for."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class BySignal:
+    """Complete when `barrier` has received the transaction bytes of this access (`bytes` a destination CTA)."""
+
+    barrier: Expr
+    bytes: int
+
+
+Completion = Now | InGroup | BySignal
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A read or write of `place` (a tile expression: buffer, tensor or fragment)."""
+
+    place: Expr
+    mode: Mode
+    proxy: Proxy = Proxy.GENERIC
+    completion: Completion = Now()
+    issuer: Issuer = Issuer.WARP
+
+
+@dataclass(frozen=True, slots=True)
+class CommitGroup:
+    """Closes the issuer's open group in `queue`."""
+
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitGroup:
+    """At most `pending` groups of `queue` stay in flight. `reads_only`: their source may be reused, their writes may be pending."""
+
+    queue: str
+    pending: int
+    reads_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierInit:
+    barrier: Expr
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierWait:
+    """Waits for the phase of `parity` of a barrier with arrival counts."""
+
+    barrier: Expr
+    parity: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierArrive:
+    """One arrival by each executing thread, at the barrier of CTA `cta` of the cluster (None: the own one)."""
+
+    barrier: Expr
+    cta: Expr | None = None
+    expect_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    """All `threads` meet: a named barrier `id`, a whole CTA (`id` None) or a cluster."""
+
+    scope: str  # "instance" | "role" | "cta" | "cluster" | "warp"
+    threads: int | None = None
+    id: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Orders the issuer's earlier accesses of one proxy (or scope) before later ones of another."""
+
+    kind: str  # "proxy_async", "barrier_init", "registers", ...
+    scope: str = "cta"
+
+
+Effect = (
+    Access
+    | CommitGroup
+    | WaitGroup
+    | BarrierInit
+    | BarrierWait
+    | BarrierArrive
+    | Rendezvous
+    | Fence
+)

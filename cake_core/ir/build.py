@@ -1,0 +1,124 @@
+"""Small constructors for derived IR, with constants folded: what `derive` and primitives write expressions with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.ir.nodes import (
+    Assign,
+    Binary,
+    Bool,
+    Call,
+    Expr,
+    If,
+    Index,
+    Int,
+    Name,
+    Op,
+    Option,
+    Slice,
+    Stmt,
+    Word,
+    Words,
+)
+from cake_core.source import NOWHERE, Span
+
+LEADER = Name("leader")
+WARP_LEADER = Name("warp.leader")
+
+
+def lift(x: Expr | int | str) -> Expr:
+    """An int or a name as an expression."""
+    if isinstance(x, bool):
+        return Bool(x)
+    if isinstance(x, int):
+        return Int(x)
+    return Name(x) if isinstance(x, str) else x
+
+
+def binary(op: str, a: Expr | int | str, b: Expr | int | str) -> Expr:
+    """`a op b`, folded where both are known and by the unit laws."""
+    a, b = lift(a), lift(b)
+    if isinstance(a, Int) and isinstance(b, Int):
+        x, y = a.value, b.value
+        if op in ("/", "%") and y == 0:
+            return Binary(op, a, b, span=a.span)
+        folded = _FOLD[op](x, y)
+        return Bool(folded, span=a.span) if isinstance(folded, bool) else Int(folded, span=a.span)
+    match op, a, b:
+        case ("+", e, Int(0)) | ("-", e, Int(0)) | ("+", Int(0), e) | ("*", e, Int(1)) | ("*", Int(1), e) | ("/", e, Int(1)):
+            return e
+        case ("*", _, Int(0)) | ("*", Int(0), _):
+            return Int(0, span=a.span)
+    return Binary(op, a, b, span=a.span)
+
+
+_FOLD = {
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x // y,
+    "%": lambda x, y: x % y,
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+    "==": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+}
+
+
+def add(a, b) -> Expr:
+    return binary("+", a, b)
+
+
+def mul(a, b) -> Expr:
+    return binary("*", a, b)
+
+
+def div(a, b) -> Expr:
+    return binary("/", a, b)
+
+
+def mod(a, b) -> Expr:
+    return binary("%", a, b)
+
+
+def call(name: str, *args, **options) -> Call:
+    return Call(Name(name), tuple(map(lift, args)) + tuple(Option(k, lift(v)) for k, v in options.items()))
+
+
+def index(base: Expr | str, *indices) -> Index:
+    return Index(lift(base), tuple(map(lift, indices)))
+
+
+def span(lo, size) -> Slice:
+    """`lo +: size`."""
+    return Slice(lift(lo), lift(size))
+
+
+def words(flag: str | None = None, **items) -> Words:
+    return Words(tuple(Word(k, lift(v)) for k, v in items.items() if v is not None), flag)
+
+
+def op(name: str, *operands, arrow: str | None = None, value: Expr | None = None, at: Span = NOWHERE, flag: str | None = None, **items) -> Op:
+    """An operation; keyword arguments become words."""
+    return Op(name, tuple(map(lift, operands)), arrow, value, words(flag, **items), span=at)
+
+
+def assign(name: str, value: Expr, at: Span = NOWHERE) -> Assign:
+    return Assign(Name(name), value, span=at)
+
+
+def by_leader(*body: Stmt) -> If:
+    """`if leader { body }`."""
+    return If(LEADER, body, span=body[0].span)
+
+
+def by_warp_leader(*body: Stmt) -> If:
+    """`if warp.leader { body }`."""
+    return If(WARP_LEADER, body, span=body[0].span)
+
+
+def with_span(stmt: Stmt, at: Span) -> Stmt:
+    return replace(stmt, span=at)

@@ -1,0 +1,158 @@
+"""The types of expressions.
+
+Scalars carry how far they are the same among threads (their `level`) and an interval with a congruence
+(`Range`), tiles carry their space and the bracket groups that are still to be indexed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from cake_core.ir.ranges import ANY, Range
+
+if TYPE_CHECKING:
+    from cake_core.ir.nodes import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Elem:
+    """An element type. `kind` is `int`, `uint`, `float` or `bool`; `bits` its size in memory."""
+
+    name: str
+    kind: str
+    bits: int
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ELEMENTS = {
+    e.name: e
+    for e in (
+        Elem("f32", "float", 32),
+        Elem("f16", "float", 16),
+        Elem("bf16", "float", 16),
+        Elem("i32", "int", 32),
+        Elem("u32", "uint", 32),
+        Elem("bool", "bool", 8),
+    )
+}
+F32, F16, BF16, I32, U32, BOOL = (ELEMENTS[n] for n in ("f32", "f16", "bf16", "i32", "u32", "bool"))
+
+
+class Level(IntEnum):
+    """Among which threads a value is the same."""
+
+    CTA = 0
+    INSTANCE = 1
+    WARP = 2
+    LANE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    elem: Elem
+    level: Level = Level.CTA
+    range: Range = ANY
+
+    def __str__(self) -> str:
+        return self.elem.name
+
+
+Dim = "int | Expr"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Memory or registers with a shape: a tensor parameter, a buffer, or a part of one.
+
+    `groups` are the bracket groups that an index has not consumed yet: `bf16[4][128, 64]` has `((4,), (128, 64))`,
+    `a[s]` has `((128, 64),)`. All groups but the last are slots. Dimensions of tensors may be expressions.
+    `whole` says that no dimension was sliced so far. `transposed` is set by `.T`.
+    """
+
+    space: str  # "global" for parameters, otherwise the name of a registered space: "shared", "frag", ...
+    elem: Elem
+    groups: tuple[tuple, ...]
+    transposed: bool = False
+
+    @property
+    def shape(self) -> tuple:
+        return self.groups[-1]
+
+    @property
+    def slots(self) -> tuple:
+        return tuple(d for g in self.groups[:-1] for d in g)
+
+    def __str__(self) -> str:
+        groups = "".join("[" + ", ".join(map(dim_text, g)) + "]" for g in self.groups)
+        return f"{self.space} {self.elem}{groups}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A register tile that an expression computes: `bf16(acc[:, 0 +: 64])`, `load(X[..])`. Shape is constant."""
+
+    elem: Elem
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.elem}[{', '.join(map(str, self.shape))}] value"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`a @ b`: only an operation takes it."""
+
+    left: Tile
+    right: Tile
+
+    def __str__(self) -> str:
+        return f"product of {self.left} and {self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Barriers:
+    """A declared barrier array; indexed it is one barrier (`slots` None)."""
+
+    kind: str
+    slots: int | None
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name that verbs take and expressions do not: `kind` is pipeline, role, tiles, turn, inline, axis."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The type of a node whose error was reported already: silences what follows from it."""
+
+    def __str__(self) -> str:
+        return "unknown"
+
+
+Type = Scalar | Tile | Value | Product | Barriers | Named | Unknown
+
+
+def dim_text(dim) -> str:
+    if isinstance(dim, int):
+        return str(dim)
+    from cake_core.ir.printer import expr_text
+
+    return expr_text(dim)

@@ -1,0 +1,395 @@
+"""What a plugin can add to the language, each a class with one job. One page; the host knows no other kind.
+
+`Operation`  a statement: signature, typing, what it derives to, effects, lowering
+`Function`   an expression: typing and lowering (casts, `load`, `rsqrt`, `warpsum`, the operators on floats)
+`Layout`     how a fragment's elements lie in the registers of an instance
+`Space`      where a declared buffer lives
+`ThreadGroup` a unit of threads that a role counts in
+`Protocol`   how a pipeline's hand-offs are signalled
+`RoleWord`   a word on a role's header that acts at role entry
+
+A primitive names the capabilities that a target must offer; a target without one is an error that names it.
+Life of an operation: elaboration calls `check` in both forms; derivation calls `derive` (schedule form only) and
+`demands`; checks read `effects`; lowering calls `lower` (derived form only). Contexts are the protocols below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Flag, auto
+from typing import TYPE_CHECKING, Protocol as TypingProtocol
+
+from cake_core.ir.nodes import Block, Call, Declaration, Expr, Op, Stmt
+from cake_core.ir.types import Elem, Tile, Type
+
+if TYPE_CHECKING:
+    from cake_core.architecture import Architecture
+    from cake_core.effects import Effect, Issuer
+    from cake_core.ir.places import Place
+    from cake_core.ptx.builder import Builder, Operand, Reg
+
+
+class Form(Flag):
+    """In which forms of the language a statement or a word may stand."""
+
+    SCHEDULE = auto()
+    DERIVED = auto()
+    BOTH = SCHEDULE | DERIVED
+
+
+# --- signatures ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One operand of an operation.
+
+    `kind`: "tile" (in one of `spaces`), "value" (register tile: fragment or computed), "scalar", "constant"
+    (an integer known at compile time), "barrier", "product", "role", "pipeline", "any".
+    `writable`: the operation writes it, so an `in` tensor is refused.
+    """
+
+    name: str
+    kind: str
+    spaces: tuple[str, ...] = ()
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WordSpec:
+    """A word that an operation or declaration takes. `kind` as in `Parameter`, or "axis" (a cluster axis) or "name"."""
+
+    name: str
+    kind: str
+    form: Form = Form.BOTH
+    required: bool = False
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What an operation needs of a shared buffer that it touches.
+
+    `swizzles`: the byte widths (0 = none) with which it can address the buffer, best first. `align`: of each slot.
+    """
+
+    buffer: str
+    swizzles: tuple[int, ...]
+    align: int = 16
+
+
+# --- contexts, as the rooms of the core provide them -----------------------------------------------------------
+
+
+class CheckContext(TypingProtocol):
+    """Elaboration, for `check`: errors are raised with `diagnostics.fail`."""
+
+    form: Form
+    arch: Architecture | None
+    cluster_axis: str | None
+    cluster_size: int
+
+    def declaration(self, name: str) -> Declaration | None:
+        """The declaration of a buffer, fragment or barrier by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOff:
+    """Where a slot stands in its pipeline: the barrier that its fill completes, for `signal`."""
+
+    pipeline: str
+    full: Expr
+    slot: Expr
+
+
+class DeriveContext(TypingProtocol):
+    """Derivation, for `derive`. Statements returned keep the span of the statement that they come from."""
+
+    arch: Architecture
+    cluster_axis: str | None
+    cluster_size: int
+    role: str
+    warps: int  # of one instance
+    instances: int
+
+    def hand_off(self, place: Expr) -> HandOff | None:
+        """The pipeline hand-off that a fill of this slot belongs to, if its buffer is in a pipeline."""
+
+    def swizzle(self, buffer: str) -> int:
+        """Bytes of the swizzle that all users of `buffer` agreed on; 0 is none."""
+
+    def named_barrier(self, scope: str) -> tuple[Expr, int]:
+        """Identity expression and thread count of the barrier of this instance ("instance") or of all ("role")."""
+
+    def pending_fences(self) -> tuple[Stmt, ...]:
+        """Fences that this thread's earlier writes need before another proxy reads them; asked for by a rendezvous."""
+
+    def layout(self, fragment: str) -> str | None:
+        """The layout chosen for a fragment."""
+
+
+class LowerContext(TypingProtocol):
+    """Lowering, for `lower`. Every method emits what it needs through `b`."""
+
+    b: Builder
+    arch: Architecture
+    cluster_size: int
+    warps: int  # of one instance of the role at hand
+    lane: Operand  # lane in the warp
+    warp: Operand  # warp in the instance
+    thread: Operand  # thread in the instance
+
+    def value(self, expr: Expr) -> Operand:
+        """An integer, float or address-like scalar: a register, or an immediate where it is known."""
+
+    def predicate(self, expr: Expr) -> Reg | bool:
+        """A condition: a predicate register, or a bool where it is known."""
+
+    def constant(self, expr: Expr) -> int:
+        """An integer that must be known; a diagnostic otherwise."""
+
+    def barrier(self, expr: Expr) -> Operand:
+        """The shared address (b32) of one barrier of an array."""
+
+    def place(self, expr: Expr) -> Place:
+        """A tile expression taken apart: declaration, slots, one (lo, size) a dimension."""
+
+    def shared_address(self, expr: Expr) -> Operand:
+        """The shared address (b32) of the first element of a tile, its slot and its dimension offsets included.
+
+        With a swizzle only offsets of whole swizzle atoms are legal (8 rows; columns inside a panel in whole panels):
+        the address is that of the unswizzled position.
+        """
+
+    def element_address(self, expr: Expr, coordinates: Sequence[Operand]) -> Operand:
+        """The shared address (b32) of one element of a tile, swizzle applied. `coordinates` count inside the tile."""
+
+    def panel(self, expr: Expr) -> tuple[int, int]:
+        """(columns a panel, bytes from one panel to the next) of a shared tile; one panel of all columns without swizzle."""
+
+    def tensor_map(self, tensor: Expr, box: tuple[int, ...], swizzle: int) -> Reg:
+        """A b64 register with the address of a tensor map for `box` (dimensions as declared, outermost first)."""
+
+    def coordinates(self, expr: Expr) -> tuple[Operand, ...]:
+        """Start coordinates of a tensor tile, one a declared dimension, outermost first."""
+
+    def global_pointer(self, tensor: str) -> Reg:
+        """The b64 global pointer of a tensor parameter."""
+
+    def extents(self, tensor: str) -> tuple[Operand, ...]:
+        """A tensor parameter's extents."""
+
+    def registers(self, expr: Expr) -> tuple[Operand, ...]:
+        """All elements of a register tile or value that this thread holds, one operand an element, in layout order.
+
+        Elements of 32 bits are one register each; 16-bit elements are b16 registers.
+        """
+
+    def fragment(self, name: str) -> tuple[Reg, ...]:
+        """The registers of a declared fragment, one an element."""
+
+    def layout(self, expr: Expr) -> Layout:
+        """The layout of the fragment (or of the fragments in a value)."""
+
+
+# --- what a plugin registers -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Primitive:
+    """Base of all kinds. `doc` cites the PTX ISA section. `capabilities` are all needed; `source` is set by the host."""
+
+    name: str
+    capabilities: frozenset[str] = frozenset()
+    doc: str = ""
+    source: object = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Primitive):
+    """A statement. `arrows` lists the arrows it takes with a value operand (empty: none)."""
+
+    operands: tuple[Parameter, ...] = ()
+    arrows: tuple[str, ...] = ()
+    value: Parameter | None = None
+    words: tuple[WordSpec, ...] = ()
+    flags: tuple[str, ...] = ()
+    form: Form = Form.BOTH
+    #: operands (by index) that must be constants in each instance: the role's code is then written once an instance
+    immediate: tuple[int, ...] = ()
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        """What the signature cannot say: shapes, element types. Raises CakeError."""
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        """What this statement needs of the shared buffers that it touches (schedule form)."""
+        return ()
+
+    def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
+        """Layouts that this statement demands: fragment name to layout name (schedule form)."""
+        return {}
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        """The explicit statements that stand for this one. Default: itself."""
+        return (op,)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        """Effects of one statement, in either form (in the schedule form signals and groups are not yet known)."""
+        return ()
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        raise NotImplementedError  # a plugin that forgets this is reported as `plugin/no-lowering`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Primitive):
+    """An expression `name(args, option = v)`. The operators on floats are functions named `+`, `-`, `*`, `/`."""
+
+    options: tuple[WordSpec, ...] = ()
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        """The type of the call, arguments being typed. Raises CakeError."""
+        raise NotImplementedError
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return ()
+
+    def derive(self, call: Call, cx: DeriveContext) -> Call:
+        """The call of the derived form (`load` gets its access width). Default: itself."""
+        return call
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        """The elements of the result that this thread holds (one for a scalar)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout(Primitive):
+    """Which (row, column) each register of each thread of an instance holds.
+
+    Element e of a thread stands at `origin + offsets(shape, warps)[e]`, `origin` depending on the thread only.
+    """
+
+    words: tuple[WordSpec, ...] = ()
+
+    def elements(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> int | None:
+        """Elements a thread, or None if the shape does not divide over the instance."""
+        raise NotImplementedError
+
+    def origin(self, cx: LowerContext, words: dict[str, int]) -> tuple[Operand, ...]:
+        """Coordinates of a thread's element 0, one operand a dimension."""
+        raise NotImplementedError
+
+    def offsets(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> tuple[tuple[int, ...], ...]:
+        """Constant offset of each element from the origin."""
+        raise NotImplementedError
+
+    def run(self, words: dict[str, int]) -> int:
+        """How many consecutive elements e, e+1, .. are neighbours in the last dimension."""
+        return 1
+
+    def select(self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]) -> tuple[int, ...] | None:
+        """Element numbers of the slice [lo, lo+size) that each thread holds; None if the slice cuts a granule."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space(Primitive):
+    """Where a declared buffer lives. `memory`: "shared" (planned into the block's shared memory), "registers", "barriers".
+
+    `words` are the words that a declaration in this space takes.
+    """
+
+    memory: str
+    words: tuple[WordSpec, ...] = ()
+    element_types: tuple[str, ...] | None = None  # None: any element type
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadGroup(Primitive):
+    """A unit that a role counts in: `warps` of them, the first at a multiple of `aligned` warps."""
+
+    warps: int
+    aligned: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleWord(Primitive):
+    """A word on a role's header that acts at role entry (`regs 40`). Executed by all warps of the role and its pads."""
+
+    groups_of: int = 1  # the role is padded to whole groups of this many warps
+
+    def check(self, value: int, cx: CheckContext) -> None:
+        """Raises CakeError if the value is not one that the target takes."""
+
+    def lower(self, value: int, entry_registers: int, cx: LowerContext) -> None:
+        raise NotImplementedError
+
+
+class Signal(Flag):
+    """How one side of a pipeline hands a slot over."""
+
+    BYTES = auto()  # transaction bytes of asynchronous copies
+    WARPS = auto()  # one arrival a warp, after reconvergence
+    COLLECTIVE = auto()  # one arrival a warpgroup, after its matrix operations have retired
+
+
+@dataclass(frozen=True, slots=True)
+class PipelinePlan:
+    """All that is known of a pipeline when its statements are written.
+
+    `full_count`, `empty_count`: arrivals a phase. `bytes`: transaction bytes a phase (0: none). `destinations`: CTAs
+    whose empty barriers a release must reach (the whole cluster under multicast). `commit`: how a fill is signalled.
+    `releases`: consumer role to how it releases.
+    """
+
+    name: str
+    slots: int
+    buffers: tuple[str, ...]
+    commit: Signal
+    releases: dict[str, Signal]
+    full_count: int
+    empty_count: int
+    bytes: int
+    destinations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol(Primitive):
+    """How a pipeline's two hand-offs are written in the derived form.
+
+    `slot` is the slot index, `ordinal` the number of the use (slot = ordinal % slots): both expressions of the IR.
+    """
+
+    def declare(self, plan: PipelinePlan) -> Block:
+        """Declarations of the pipeline's barriers (no offsets: the memory plan adds `at`)."""
+        raise NotImplementedError
+
+    def initialise(self, plan: PipelinePlan) -> Block:
+        """Statements that one thread of the CTA runs before the roles start."""
+        raise NotImplementedError
+
+    def publish(self, cluster: int) -> Block:
+        """Fences after all `initialise` statements, by the same thread."""
+        raise NotImplementedError
+
+    def full(self, plan: PipelinePlan, slot: Expr) -> Expr:
+        """The barrier that a fill of `slot` completes."""
+        raise NotImplementedError
+
+    def acquire(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
+        """Wait until `slot` is empty; announce the bytes of the fill."""
+        raise NotImplementedError
+
+    def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
+        """Hand the filled slot over (nothing where transaction bytes do it)."""
+        raise NotImplementedError
+
+    def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
+        """Wait until `slot` is full."""
+        raise NotImplementedError
+
+    def release(self, plan: PipelinePlan, slot: Expr, how: Signal) -> Block:
+        """Hand the slot back."""
+        raise NotImplementedError
