@@ -125,8 +125,16 @@ class DeriveContext(TypingProtocol):
     def pending_fences(self) -> tuple[Stmt, ...]:
         """Fences that this thread's earlier writes need before another proxy reads them; asked for by a rendezvous."""
 
-    def layout(self, fragment: str) -> str | None:
+    def layout(self, fragment: str) -> Layout | None:
         """The layout chosen for a fragment."""
+
+    def declaration(self, name: str) -> Declaration | None:
+        """The declaration of a buffer, fragment or barrier by name, with the words chosen so far."""
+
+    def alignment(self, expr: Expr) -> int:
+        """Bytes that the address of a tensor tile's first element is surely a multiple of, for every admitted shape.
+
+        From the base address contract (16 bytes), the congruences of the extents and of the start coordinates."""
 
 
 class LowerContext(TypingProtocol):
@@ -180,17 +188,32 @@ class LowerContext(TypingProtocol):
     def extents(self, tensor: str) -> tuple[Operand, ...]:
         """A tensor parameter's extents."""
 
-    def registers(self, expr: Expr) -> tuple[Operand, ...]:
-        """All elements of a register tile or value that this thread holds, one operand an element, in layout order.
+    distribution: Distribution | None
+    """How the value at hand lies over the threads: set by the fragment that an assignment fills or a store reads.
+    None: every thread holds all elements (`sum(load(part[s]))`)."""
 
-        Elements of 32 bits are one register each; 16-bit elements are b16 registers.
+    def registers(self, expr: Expr) -> tuple[Operand, ...]:
+        """What this thread holds of a register tile or value under the `distribution` at hand, in the layout's order.
+
+        One operand is 32 bits: one element of 32 bits (f32: class f32, integers: b32) or two neighbours of 16 bits
+        packed into a b32, the first in the lower half. A scalar is one operand. Where nothing is known about a
+        fragment's place (a whole fragment, a constant slice of it) its own distribution decides.
         """
 
-    def fragment(self, name: str) -> tuple[Reg, ...]:
-        """The registers of a declared fragment, one an element."""
+    def broadcast(self, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
+        """`registers` of each, scalars repeated to the length of the others."""
 
-    def layout(self, expr: Expr) -> Layout:
-        """The layout of the fragment (or of the fragments in a value)."""
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A register tile's layout, with what it needs to be evaluated: `words` of the declaration (`vec`), `warps` of the
+    instance, and the element numbers held, in order (a slice holds some of `layout.elements`)."""
+
+    layout: Layout
+    shape: tuple[int, ...]
+    warps: int
+    words: dict[str, int]
+    offsets: tuple[tuple[int, ...], ...]  # of each element held, from the thread's origin; relative to the slice
 
 
 # --- what a plugin registers -----------------------------------------------------------------------------------
@@ -273,8 +296,8 @@ class Layout(Primitive):
 
     words: tuple[WordSpec, ...] = ()
 
-    def elements(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> int | None:
-        """Elements a thread, or None if the shape does not divide over the instance."""
+    def elements(self, shape: tuple[int, ...], warps: int, words: dict[str, int], elem: Elem) -> int | None:
+        """Elements a thread, or None if the shape does not divide over the instance (or 16-bit elements do not pair up)."""
         raise NotImplementedError
 
     def origin(self, cx: LowerContext, words: dict[str, int]) -> tuple[Operand, ...]:

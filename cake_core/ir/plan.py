@@ -1,0 +1,158 @@
+"""What a derived text says about resources, read into records: roles, buffers, barriers, launch.
+
+Derivation writes these facts into the text (`at`, `pad`, `count`, `swizzle`); lowering, checks, manifest and the
+command line read them from there, so a derived text that a person wrote is treated like a derived one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from cake_core.ir.nodes import Declare, Expr, Int, Kernel, Name, Op, Role, Words
+from cake_core.ir.types import ELEMENTS, Elem
+from cake_core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class RolePlan:
+    """`warps` of one instance; `first` warp of the CTA; `pad` idle warps behind the last instance; `entry`: role words."""
+
+    name: str
+    instances: int
+    warps: int
+    first: int
+    pad: int
+    entry: dict[str, int]
+    span: Span
+
+    @property
+    def end(self) -> int:
+        """One past the last warp that belongs to the role, pads not included."""
+        return self.first + self.instances * self.warps
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPlan:
+    """A shared buffer. `slots` and `shape` constant; `offset` in bytes from the aligned base; `swizzle` in bytes, 0 none."""
+
+    name: str
+    elem: Elem
+    slots: tuple[int, ...]
+    shape: tuple[int, ...]
+    offset: int
+    swizzle: int
+    span: Span
+
+    @property
+    def row_bytes(self) -> int:
+        return self.shape[-1] * self.elem.bytes
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes from one slot to the next: the tile, rounded up to 128 where there are several slots of a larger tile."""
+        tile = prod(self.shape) * self.elem.bytes
+        return -(-tile // 128) * 128 if tile > 128 and self.slots else tile
+
+    @property
+    def bytes(self) -> int:
+        return self.slot_bytes * prod(self.slots)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierPlan:
+    name: str
+    kind: str
+    slots: int
+    count: int
+    offset: int
+    span: Span
+
+    @property
+    def bytes(self) -> int:
+        return 8 * self.slots
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """The `launch ITEMS [persistent] [ctas n]` line of a derived text. Items are clusters."""
+
+    items: Expr
+    persistent: bool
+    ctas_per_sm: int | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    roles: tuple[RolePlan, ...]
+    buffers: dict[str, BufferPlan]
+    barriers: dict[str, BarrierPlan]
+    launch: LaunchPlan
+    cluster: int
+
+    @property
+    def warps(self) -> int:
+        return max((r.end + r.pad for r in self.roles), default=1)
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps
+
+    @property
+    def planned_bytes(self) -> int:
+        """Shared memory that buffers and barriers take, from the aligned base."""
+        return max((x.offset + x.bytes for x in (*self.buffers.values(), *self.barriers.values())), default=0)
+
+    @property
+    def base_align(self) -> int:
+        """Alignment that the base needs: a swizzle pattern repeats every 8 of its rows."""
+        return max((8 * b.swizzle for b in self.buffers.values()), default=16) or 16
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a launch: planned bytes and the slack that aligns the base (dynamic memory is 16-byte aligned)."""
+        planned = self.planned_bytes
+        return planned + self.base_align if planned and self.base_align > 16 else planned
+
+
+def integer(words: Words, name: str, default: int = 0) -> int:
+    value = words.get(name)
+    return value.value if isinstance(value, Int) else default
+
+
+def constants(group: tuple[Expr, ...]) -> tuple[int, ...]:
+    return tuple(e.value for e in group if isinstance(e, Int))
+
+
+def read_plan(kernel: Kernel, group_warps: dict[str, int]) -> Plan:
+    """Read the plan off an elaborated derived kernel. `group_warps`: warps of each thread group, by name."""
+    roles, buffers, barriers, launch = [], {}, {}, None
+    for s in kernel.body:
+        match s:
+            case Role():
+                entry = {w.name: w.value.value for w in s.words.items if w.name not in ("at", "pad", "aligned") and isinstance(w.value, Int)}
+                instances = s.instances.value if isinstance(s.instances, Int) else 1
+                warps = s.count.value * group_warps[s.group]
+                roles.append(RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span))
+            case Declare(space="shared"):
+                for d in s.declarations:
+                    *slots, shape = map(constants, d.declared.groups)
+                    flat = tuple(x for g in slots for x in g)
+                    buffers[d.name] = BufferPlan(d.name, ELEMENTS[d.declared.name], flat, shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span)
+            case Declare(space="barrier"):
+                for d in s.declarations:
+                    slots = constants(d.declared.groups[0])[0] if d.declared.groups else 1
+                    barriers[d.name] = BarrierPlan(d.name, d.declared.name, slots, integer(d.words, "count", 1), integer(d.words, "at"), d.span)
+            case Op(name="launch"):
+                ctas = integer(s.words, "ctas") or None
+                launch = LaunchPlan(s.operands[0], s.words.flag == "persistent", ctas, s.span)
+    cluster = kernel.cluster.axis.value.value if kernel.cluster and isinstance(kernel.cluster.axis.value, Int) else 1
+    return Plan(tuple(roles), buffers, barriers, launch or LaunchPlan(Int(1), False, None, kernel.span), cluster)
+
+
+def launch_statement(items: Expr | str, persistent: bool, ctas: int | None = None) -> Op:
+    """The statement that `read_plan` reads as a LaunchPlan."""
+    from cake_core.ir.build import lift, words
+
+    return Op("launch", (lift(items) if not isinstance(items, str) else Name(items),), words=words("persistent" if persistent else None, ctas=ctas))
