@@ -125,6 +125,9 @@ class DeriveContext(TypingProtocol):
     def pending_fences(self) -> tuple[Stmt, ...]:
         """Fences that this thread's earlier writes need before another proxy reads them; asked for by a rendezvous."""
 
+    distribution: Distribution | None
+    """How the value of the statement at hand lies over the threads (see `LowerContext.distribution`)."""
+
     def layout(self, fragment: str) -> Layout | None:
         """The layout chosen for a fragment."""
 
