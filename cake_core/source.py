@@ -36,5 +36,5 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of line `number` (from 1), without its line break; empty where there is none."""
-        lines = self.text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        lines = self.text.split("\n")  # as the parser counts: form feeds and the like end no line
+        return lines[number - 1].removesuffix("\r") if 0 < number <= len(lines) else ""

@@ -1,0 +1,49 @@
+"""Findings as JSON after the published schema `schema/diagnostics.schema.json`; the same findings give the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.source import Source, Span
+
+SCHEMA_VERSION = 1
+SCHEMA_FILE = Path(__file__).parent / "schema" / "diagnostics.schema.json"
+
+
+def span_object(span: Span | None) -> dict | None:
+    if span is None or not span.line:
+        return None
+    return {"file": span.file, "line": span.line, "column": span.column, "end_line": span.end_line, "end_column": span.end_column}
+
+
+def diagnostic_object(d: Diagnostic) -> dict:
+    """One finding; fields that say nothing are null, so that every object has the same keys."""
+    plain = ("code", "message", "resource", "role", "stage", "iteration", "why", "fix", "rule_version")
+    return {
+        **{k: getattr(d, k) for k in plain},
+        "severity": str(d.severity),
+        "span": span_object(d.span),
+        "related": [{"message": r.message, "span": span_object(r.span)} for r in d.related],
+    }
+
+
+def document(diagnostics: Sequence[Diagnostic], **more) -> dict:
+    """The whole document. `more`: what a command adds (`builds`, `runs`), as the schema lists it."""
+    failed = any(d.severity is Severity.ERROR for d in diagnostics)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "outcome": "errors" if failed else "clean",
+        "diagnostics": [diagnostic_object(d) for d in diagnostics],
+        **more,
+    }
+
+
+def dumps(value) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool) -> str:
+    return dumps(document(diagnostics))

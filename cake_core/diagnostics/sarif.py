@@ -1,0 +1,58 @@
+"""Findings as a SARIF 2.1.0 log (OASIS standard), with every code of the catalogue as a rule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from cake_core import __version__
+from cake_core.diagnostics.catalog import Entry, catalogue
+from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.source import Source, Span
+
+SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+def rule(entry: Entry) -> dict:
+    return {
+        "id": entry.code,
+        "shortDescription": {"text": entry.title},
+        "fullDescription": {"text": entry.why},
+        "help": {"text": entry.fix},
+    }
+
+
+def location(span: Span, message: str | None = None) -> dict:
+    region = {"startLine": span.line, "startColumn": span.column, "endLine": span.end_line, "endColumn": span.end_column}
+    place = {"artifactLocation": {"uri": quote(span.file.replace("\\", "/"))}, "region": region}
+    return {"physicalLocation": place, **({"message": {"text": message}} if message else {})}
+
+
+def result(d: Diagnostic, index: int) -> dict:
+    words = d.message + "".join(f"\n{name}: {value}" for name, value in (("why", d.why), ("fix", d.fix)) if value)
+    properties = {k: v for k in ("resource", "role", "stage", "iteration", "rule_version") if (v := getattr(d, k))}
+    related = [location(r.span, r.message) for r in d.related if r.span.line]
+    return {
+        "ruleId": d.code,
+        "ruleIndex": index,
+        "level": LEVEL[d.severity],
+        "message": {"text": words},
+        "locations": [location(d.span)] if d.span and d.span.line else [],
+        **({"relatedLocations": related} if related else {}),
+        **({"properties": properties} if properties else {}),
+    }
+
+
+def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool) -> str:
+    rules = {code: rule(entry) for code, entry in catalogue().items()}
+    for d in diagnostics:  # a third party's code without an entry is still a rule of the log
+        rules.setdefault(d.code, {"id": d.code})
+    index = {code: i for i, code in enumerate(rules)}
+    run = {
+        "tool": {"driver": {"name": "cake", "version": __version__, "rules": list(rules.values())}},
+        "columnKind": "unicodeCodePoints",
+        "results": [result(d, index[d.code]) for d in diagnostics],
+    }
+    return json.dumps({"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
