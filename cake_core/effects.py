@@ -47,9 +47,11 @@ class InGroup:
 
 @dataclass(frozen=True, slots=True)
 class BySignal:
-    """Complete when `barrier` has received the transaction bytes of this access (`bytes` a destination CTA)."""
+    """Complete when `barrier` has received the transaction bytes of this access (`bytes` a destination CTA).
 
-    barrier: Expr
+    `barrier` is None in the schedule form, where the hand-off is not yet known."""
+
+    barrier: Expr | None
     bytes: int
 
 
@@ -85,8 +87,10 @@ class WaitGroup:
 
 @dataclass(frozen=True, slots=True)
 class BarrierInit:
+    """`count` None: the arrivals that the barrier's declaration states."""
+
     barrier: Expr
-    count: int
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,9 @@ class LowerContext(TypingProtocol):
     def panel(self, expr: Expr) -> tuple[int, int]:
         """(columns a panel, bytes from one panel to the next) of a shared tile; one panel of all columns without swizzle."""
 
+    def declaration(self, name: str) -> Declaration | None:
+        """The declaration of a buffer, fragment or barrier by name, with the words of the derived form."""
+
     def tensor_map(self, tensor: Expr, box: tuple[int, ...], swizzle: int) -> Reg:
         """A b64 register with the address of a tensor map for `box` (dimensions as declared, outermost first)."""
 
