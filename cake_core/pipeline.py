@@ -1,0 +1,272 @@
+"""A text to an artifact, one function readable from top to bottom: `build`. The rooms do the work; the order stands here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cake_core import __version__, artifact
+from cake_core.architecture import Architecture
+from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
+from cake_core.assemble import Assembled, Assembler, assemble
+from cake_core.check import check
+from cake_core.derive import derive
+from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
+from cake_core.elaborate import elaborate
+from cake_core.ir.nodes import Const, Kernel, Program, Target
+from cake_core.ir.printer import program_text
+from cake_core.lower import lower
+from cake_core.source import Source, Span
+from cake_core.syntax import parse
+
+if TYPE_CHECKING:
+    from cake_core.lower import Lowered
+
+#: What no room of this version analyses. A build says so in its manifest, and the runtime shows it.
+NOT_ANALYSED = (
+    "deadlock",
+    "data races",
+    "barrier phases",
+    "completion of asynchronous operations",
+    "fences between proxies",
+    "bounds of unclipped accesses",
+    "index overflow",
+    "register budget",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Every stage of one kernel for one target. `schedule` is None where the text was in derived form already."""
+
+    source: Source
+    program: Program
+    arch: Architecture
+    schedule: Kernel | None  # typed
+    derived: Kernel  # untyped, as written or derived: what `derived_text` prints
+    typed: Kernel  # the derived form, elaborated
+    lowered: Lowered
+    assembled: Assembled | None
+    diagnostics: tuple[Diagnostic, ...]  # warnings and notes
+    derived_text: str
+    manifest: Manifest
+    files: dict[str, bytes]
+
+
+def build(
+    source: Source,
+    registry,
+    arch: str | None = None,
+    overrides: Mapping[str, int | float | bool] | None = None,
+    *,
+    kernel: str | None = None,
+    assembler: Assembler | None = None,
+    on_step=lambda step: None,
+) -> Build:
+    """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
+
+    `kernel`: which of a text with several. `arch`: which of its targets, by exact name; may be left out where it has one.
+    `overrides`: constants by name. `on_step` is told the name of each step as it starts.
+    """
+    on_step("parse")
+    program = parse(source)
+    chosen = choose_kernel(program, kernel)
+    target = choose_target(chosen, registry, arch)
+    chosen = for_target(chosen, target.name)
+    registry.after_pass("parse", chosen)
+
+    on_step("elaborate")
+    schedule = None
+    derived = chosen
+    if not program.derived:
+        schedule = elaborate(chosen, registry, target, derived=False, overrides=dict(overrides or {}))
+        registry.after_pass("elaborate", schedule)
+        on_step("derive")
+        derived = derive(schedule, registry, target)
+        registry.after_pass("derive", derived)
+        typed = elaborate(derived, registry, target, derived=True, overrides={})
+    else:
+        typed = elaborate(chosen, registry, target, derived=True, overrides=dict(overrides or {}))
+        registry.after_pass("elaborate", typed)
+
+    on_step("check")
+    findings = check(typed, registry, target)
+    if any(d.severity is Severity.ERROR for d in findings):
+        raise CakeError(*findings)
+
+    on_step("lower")
+    lowered = lower(typed, registry, target)
+
+    assembled = None
+    if assembler is not None:
+        on_step("assemble")
+        roles = [(r.name, r.span) for r in chosen.roles]
+        assembled = assemble(lowered.ptx, target.assembler_target, chosen.name, lines=lowered.lines, roles=roles, assembler=assembler)
+
+    derived_text = program_text(Program(program.version, True, (derived,)))
+    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, lowered, assembled, derived_text)
+    diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
+    return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
+
+
+# --- which kernel, which target ----------------------------------------------------------------------------------
+
+
+def choose_kernel(program: Program, name: str | None) -> Kernel:
+    kernels = {k.name: k for k in program.kernels}
+    if name is not None and name not in kernels:
+        raise fail("type/no-such-kernel", f"the text has no kernel '{name}'", fix=f"name one of {_listed(kernels)}")
+    if name is None and len(kernels) != 1:
+        if not kernels:
+            raise fail("type/no-such-kernel", "the text has no kernel")
+        raise fail("type/several-kernels", f"the text has {len(kernels)} kernels", fix=f"choose with --kernel: {_listed(kernels)}")
+    return kernels[name] if name is not None else next(iter(kernels.values()))
+
+
+def choose_target(kernel: Kernel, registry, name: str | None) -> Architecture:
+    """The architecture of a kernel: one of its targets, never a newer or older one instead."""
+    clauses = kernel.clause(Target)
+    span = clauses[0].span if clauses else kernel.span
+    targets = kernel.targets
+    if not targets:
+        raise fail("type/no-target", f"kernel '{kernel.name}' names no target", kernel.span, fix="add a line 'target NAME'; 'cake plugins' lists the architectures")
+    if name is None and len(targets) > 1:
+        raise fail("type/several-targets", f"kernel '{kernel.name}' has several targets", span, fix=f"choose with --arch: {_listed(targets)}")
+    if name is not None and name not in targets:
+        raise fail("type/not-a-target", f"'{name}' is no target of kernel '{kernel.name}'", span, fix=f"its targets are {_listed(targets)}")
+    chosen = name or targets[0]
+    if chosen not in registry.architectures:
+        known = _listed(registry.architectures) if registry.architectures else "none"
+        raise fail("plugin/no-architecture", f"no plugin offers the architecture '{chosen}'", span, fix=f"offered here: {known}; 'cake plugins --all' shows plugins that failed")
+    return registry.architectures[chosen]
+
+
+def for_target(kernel: Kernel, name: str) -> Kernel:
+    """The kernel with its target clauses narrowed to the one that is built."""
+    clauses = tuple(replace(c, names=(name,)) if isinstance(c, Target) else c for c in kernel.clauses)
+    first = next(i for i, c in enumerate(clauses) if isinstance(c, Target))
+    return replace(kernel, clauses=tuple(c for i, c in enumerate(clauses) if i == first or not isinstance(c, Target)))
+
+
+def _listed(names) -> str:
+    return ", ".join(f"'{n}'" for n in names)
+
+
+# --- the artifact ------------------------------------------------------------------------------------------------
+
+
+def artifact_files(source, registry, arch, schedule, typed, lowered, assembled, derived_text) -> tuple[Manifest, dict[str, bytes]]:
+    """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
+    name = Path(source.name).name
+    files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
+    if assembled:
+        files["kernel.cubin"] = assembled.cubin
+    hashes = {file: artifact.sha256(data) for file, data in files.items()} | {name: artifact.sha256(source.text.encode())}
+    manifest = Manifest(
+        kernel=typed.name,
+        entry=typed.name,
+        arch=arch.name,
+        target=arch.target,
+        compute_capability=arch.compute_capability,
+        params=_records(ParamInfo, lowered.params),
+        entry_params=_records(EntryParamInfo, lowered.entry_params),
+        tensor_maps=_records(TensorMapInfo, lowered.tensor_maps),
+        launch=launch_info(lowered),
+        requires=_records(Check, lowered.requires),
+        constants=constants(schedule),
+        roles=tuple(role_record(r) for r in lowered.plan.roles),
+        shared_map=shared_map(lowered.plan),
+        pipelines=pipelines(schedule, lowered.plan),
+        unproved=NOT_ANALYSED,
+        compiler=compiler(registry, assembled),
+        hashes=hashes,
+        assembled=usage(assembled) if assembled else None,
+    )
+    files["manifest.json"] = manifest.to_json().encode()
+    return manifest, files
+
+
+def _records(kind: type, items) -> tuple:
+    assert all(isinstance(i, kind) for i in items)
+    return tuple(items)
+
+
+def launch_info(lowered) -> LaunchInfo:
+    assert isinstance(lowered.launch, LaunchInfo)
+    return lowered.launch
+
+
+def source_map(lines: list[Span | None]) -> bytes:
+    rows = [[Path(s.file).name, s.line, s.column] if s and s.line else None for s in lines]
+    return (json.dumps({"lines": rows}, separators=(",", ":")) + "\n").encode()
+
+
+def constants(kernel: Kernel) -> dict[str, int | float | bool]:
+    """The kernel's constants as built, overrides applied."""
+    bindings = (b for c in kernel.clause(Const) for b in c.bindings)
+    return {b.name: b.value.value for b in bindings if hasattr(b.value, "value")}
+
+
+def role_record(role) -> dict:
+    """One role. `registers` a thread, where a word on its header asks for them."""
+    return {
+        "name": role.name,
+        "instances": role.instances,
+        "warps": role.warps,
+        "first_warp": role.first,
+        "pad_warps": role.pad,
+        "words": dict(sorted(role.entry.items())),
+    }
+
+
+def shared_map(plan) -> tuple[dict, ...]:
+    """Buffers and barriers by offset from the aligned base, in bytes."""
+    rows = [
+        {"name": b.name, "kind": "buffer", "offset": b.offset, "bytes": b.bytes, "elem": b.elem.name, "slots": list(b.slots), "shape": list(b.shape), "swizzle": b.swizzle}
+        for b in plan.buffers.values()
+    ]
+    rows += [
+        {"name": b.name, "kind": b.kind, "offset": b.offset, "bytes": b.bytes, "elem": None, "slots": [b.slots], "shape": [], "swizzle": 0, "count": b.count}
+        for b in plan.barriers.values()
+    ]
+    return tuple(sorted(rows, key=lambda r: (r["offset"], r["name"])))
+
+
+def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
+    """The pipelines of a schedule text with their barriers (a derived text has barriers alone)."""
+    from cake_core.ir.nodes import Int, Pipeline
+
+    rows = []
+    for p in (s for s in schedule.body if isinstance(s, Pipeline)):
+        barriers = [{"name": b.name, "slots": b.slots, "count": b.count} for b in plan.barriers.values() if b.name.startswith(f"{p.name}_")]
+        rows.append(
+            {
+                "name": p.name,
+                "slots": p.slots.value if isinstance(p.slots, Int) else None,
+                "buffers": list(p.buffers),
+                "producers": [x.name for x in p.producers],
+                "consumers": [x.name for x in p.consumers],
+                "barriers": barriers,
+            }
+        )
+    return tuple(rows)
+
+
+def compiler(registry, assembled: Assembled | None) -> dict:
+    plugins = {record.name: record.version for record in registry.plugins if getattr(record, "status", "active") == "active"}
+    return {"cake": __version__, "plugins": plugins, "assembler": assembled.assembler.version if assembled else None}
+
+
+def usage(assembled: Assembled) -> dict:
+    u = assembled.usage
+    return {
+        "registers": u.registers,
+        "barriers": u.barriers,
+        "stack_bytes": u.stack,
+        "spill_store_bytes": u.spill_stores,
+        "spill_load_bytes": u.spill_loads,
+        "static_shared_bytes": u.shared,
+    }
