@@ -58,7 +58,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class WordSpec:
-    """A word that an operation or declaration takes. `kind` as in `Parameter`, or "axis" (a cluster axis) or "name"."""
+    """A word that an operation or declaration takes.
+
+    `kind` as in `Parameter`, or "axis" (a cluster axis) or "name" (taken as it stands: a name that no scope is asked
+    for, or a number, such as `by 16` and `by stmatrix`).
+    """
 
     name: str
     kind: str
@@ -176,6 +180,12 @@ class LowerContext(TypingProtocol):
     def element_address(self, expr: Expr, coordinates: Sequence[Operand]) -> Operand:
         """The shared address (b32) of one element of a tile, swizzle applied. `coordinates` count inside the tile."""
 
+    def swizzle(self, buffer: str) -> int:
+        """Bytes of a shared buffer's swizzle, as declared; 0 is none."""
+
+    def mode(self, tensor: str) -> str:
+        """"in", "out" or "inout": how a tensor parameter was declared. Only `in` tensors are read-only for the whole kernel."""
+
     def panel(self, expr: Expr) -> tuple[int, int]:
         """(columns a panel, bytes from one panel to the next) of a shared tile; one panel of all columns without swizzle."""
 
@@ -276,6 +286,10 @@ class Function(Primitive):
     """An expression `name(args, option = v)`. The operators on floats are functions named `+`, `-`, `*`, `/`."""
 
     options: tuple[WordSpec, ...] = ()
+    #: how register tiles among the arguments lie over the threads, in `derive` and in `lower`: "elementwise" (as the
+    #: result does), "whole" (distribution None: every thread holds all elements) or "own" (as the fragment among them
+    #: lies, whatever stands around the call)
+    arguments: str = "elementwise"
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         """The type of the call, arguments being typed. Raises CakeError."""
@@ -315,7 +329,10 @@ class Layout(Primitive):
         raise NotImplementedError
 
     def run(self, words: dict[str, int]) -> int:
-        """How many consecutive elements e, e+1, .. are neighbours in the last dimension."""
+        """How many consecutive elements e, e+1, .. are neighbours in the last dimension.
+
+        Runs start at multiples of this many elements, and the origin's last coordinate is a multiple of it.
+        """
         return 1
 
     def select(self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]) -> tuple[int, ...] | None:
