@@ -180,9 +180,6 @@ class LowerContext(TypingProtocol):
     def element_address(self, expr: Expr, coordinates: Sequence[Operand]) -> Operand:
         """The shared address (b32) of one element of a tile, swizzle applied. `coordinates` count inside the tile."""
 
-    def swizzle(self, buffer: str) -> int:
-        """Bytes of a shared buffer's swizzle, as declared; 0 is none."""
-
     def mode(self, tensor: str) -> str:
         """"in", "out" or "inout": how a tensor parameter was declared. Only `in` tensors are read-only for the whole kernel."""
 
