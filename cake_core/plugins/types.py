@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,45 @@ class Origin:
     version: str
 
     def __str__(self) -> str:
-        return f"{self.plugin} ({self.distribution} {self.version})"
+        return f"'{self.plugin}' ({self.distribution} {self.version})"
+
+
+class Status(StrEnum):
+    """What became of a plugin."""
+
+    ACTIVE = "active"
+    BLOCKED = "blocked"  # the user said so; its code was not imported
+    BROKEN = "broken"  # could not be imported or registered
+    FAILED = "failed"  # one of its hooks raised or returned what it must not, or its names clash
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRecord:
+    """One plugin as `cake plugins` shows it.
+
+    `module` is the value of the entry point. `hooks` are those that it implements. `provides` are labels such as
+    `arch:NAME` or `operation:NAME`; of a failed plugin they say what it offered, and none of it is in force.
+    `hook` is the hook that failed (None: importing or registering did), `cause` the first line of the reason,
+    `traceback` its full text where there is one.
+    """
+
+    origin: Origin
+    module: str
+    status: Status
+    hooks: tuple[str, ...] = ()
+    provides: tuple[str, ...] = ()
+    hook: str | None = None
+    cause: str | None = None
+    traceback: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.origin.plugin
+
+    @property
+    def where(self) -> str:
+        """The step that failed, in words."""
+        return f"in hook '{self.hook}'" if self.hook else "while it was loaded"
 
 
 @dataclass(frozen=True, slots=True)
