@@ -1,0 +1,16 @@
+"""`frag x: T[shape] [vec n]`: a tile in registers."""
+
+from __future__ import annotations
+
+from cake_core.primitive import Form, Space, WordSpec
+
+FRAG = Space(
+    name="frag",
+    memory="registers",
+    words=(
+        WordSpec("vec", "constant", help="how many neighbours of a one-dimensional fragment a thread holds side by side"),
+        WordSpec("layout", "name", Form.DERIVED, required=True, help="which elements each thread holds: `mma` or `vector`"),
+    ),
+    element_types=("f32", "f16", "bf16", "i32", "u32"),
+    doc="Registers of the threads of one instance (PTX ISA, State Spaces, Register State Space); 16-bit elements lie in pairs (PTX ISA, Types, Packed Data Types).",
+)
