@@ -49,10 +49,12 @@ class InGroup:
 class BySignal:
     """Complete when `barrier` has received the transaction bytes of this access (`bytes` a destination CTA).
 
-    `barrier` is None in the schedule form, where the hand-off is not yet known."""
+    `barrier` is None in the schedule form, where the hand-off is not yet known. `multicast`: the data reach, and the
+    bytes count in, every CTA of the cluster, so the slot's readers in all of them must have released it."""
 
     barrier: Expr | None
     bytes: int
+    multicast: bool = False
 
 
 Completion = Now | InGroup | BySignal

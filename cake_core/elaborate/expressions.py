@@ -1,0 +1,396 @@
+"""Typing of expressions: names resolved, constants folded, every node returned with its type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.diagnostics import Related, fail
+from cake_core.elaborate.scope import Scope, Symbol, suggestion
+from cake_core.ir import ranges
+from cake_core.ir.build import binary
+from cake_core.ir.nodes import (
+    All,
+    Attr,
+    Binary,
+    Bool,
+    Call,
+    Cond,
+    Expr,
+    Float,
+    Index,
+    Int,
+    Name,
+    Option,
+    Slice,
+    Tuple,
+    Unary,
+)
+from cake_core.ir.types import BOOL, F32, I32, Barriers, Level, Named, Product, Scalar, Tile, Type, Unknown, Value
+from cake_core.primitive import CheckContext, Form
+
+I32_MIN, I32_MAX = -(2**31), 2**31 - 1
+COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+INTEGER_CALLS = {"ceildiv": 2, "min": 2, "max": 2, "clamp": 3}
+
+
+def typed(node: Expr, type_: Type) -> Expr:
+    return replace(node, type=type_)
+
+
+def literal(value: int | float | bool, at: Expr) -> Expr:
+    """A typed literal in the place of `at`."""
+    if isinstance(value, bool):
+        return Bool(value, span=at.span, type=Scalar(BOOL, Level.CTA))
+    if isinstance(value, int):
+        return Int(value, span=at.span, type=Scalar(I32, Level.CTA, ranges.constant(value)))
+    return Float(value, span=at.span, type=Scalar(F32, Level.CTA))
+
+
+def is_int(t: Type | None) -> bool:
+    return isinstance(t, Scalar) and t.elem.kind in ("int", "uint")
+
+
+def is_bool(t: Type | None) -> bool:
+    return isinstance(t, Scalar) and t.elem.kind == "bool"
+
+
+def is_float_like(t: Type | None) -> bool:
+    return isinstance(t, Scalar) and t.elem.kind == "float" or is_register_tile(t)
+
+
+def is_register_tile(t: Type | None) -> bool:
+    return isinstance(t, Value) or isinstance(t, Tile) and t.space == "frag"
+
+
+def level_of(*exprs: Expr) -> Level:
+    return max((e.type.level for e in exprs if isinstance(e.type, Scalar)), default=Level.CTA)
+
+
+class Expressions(CheckContext):
+    """Mixed into the elaborator, which supplies `scope`, `registry`, `form`, `builtins()` and cluster facts."""
+
+    scope: Scope
+
+    # --- entry points
+
+    def expr(self, e: Expr) -> Expr:
+        """`e` with types, constants folded. Raises CakeError."""
+        match e:
+            case Int(value):
+                if not I32_MIN <= value <= I32_MAX:
+                    raise fail("type/integer-range", f"{value} does not fit in 32 bits", e.span, why="index arithmetic is i32")
+                return literal(value, e)
+            case Float(value):
+                return typed(e, Scalar(F32))
+            case Bool(value):
+                return literal(value, e)
+            case Name():
+                return self._name(e)
+            case Unary():
+                return self._unary(e)
+            case Binary():
+                return self._binary(e)
+            case Cond():
+                return self._cond(e)
+            case Index():
+                return self._index(e)
+            case Attr():
+                return self._attr(e)
+            case Call():
+                return self._call(e)
+            case Slice() | All():
+                raise fail("type/slice-outside-index", "a slice stands only inside an index", e.span)
+            case Tuple():
+                raise fail("type/tuple", "a tuple is no value here", e.span, fix="bind its parts one by one")
+            case Option():
+                raise fail("type/option", f"'{e.name} =' stands only among the arguments of a call", e.span)
+        raise fail("type/expression", "this expression is not understood", e.span)
+
+    def integer(self, e: Expr, what: str) -> Expr:
+        """`e` as a 32-bit integer scalar."""
+        out = self.expr(e)
+        if isinstance(out.type, Unknown) or is_int(out.type):
+            return out
+        raise fail("type/not-an-integer", f"{what} is a {out.type}, not an integer", e.span)
+
+    def constant_int(self, e: Expr, what: str) -> Int:
+        out = self.integer(e, what)
+        if isinstance(out, Int):
+            return out
+        raise fail("type/not-constant", f"{what} is not a constant", e.span, why="it decides sizes or code at compile time", fix="use numbers and `const` names")
+
+    def condition(self, e: Expr, what: str = "the condition") -> Expr:
+        out = self.expr(e)
+        if isinstance(out.type, Unknown) or is_bool(out.type):
+            return out
+        raise fail("type/not-a-condition", f"{what} is a {out.type}, not a condition", e.span, fix="compare it with something, such as `!= 0`")
+
+    # --- names
+
+    def _name(self, e: Name) -> Expr:
+        built = self.builtins().get(e.id)
+        if built is not None:
+            return built if isinstance(built, Int) else typed(e, built)
+        symbol = self.scope.find(e.id)
+        if symbol is None:
+            raise fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, [*self.scope.visible(), *self.builtins()]))
+        if symbol.value is not None:
+            return literal(symbol.value.value, e)
+        return typed(e, symbol.type)
+
+    # --- operators
+
+    def _unary(self, e: Unary) -> Expr:
+        operand = self.expr(e.operand)
+        t = operand.type
+        match e.op, operand:
+            case ("-", Int(v)):
+                return literal(-v, e)
+            case ("-", Float(v)):
+                return literal(-v, e)
+            case ("+", _) if is_int(t) or is_float_like(t):
+                return operand
+            case ("not", Bool(v)):
+                return literal(not v, e)
+        if isinstance(t, Unknown):
+            return typed(e, t)
+        out = replace(e, operand=operand)
+        if e.op == "not" and is_bool(t):
+            return typed(out, t)
+        if e.op == "-" and is_int(t):
+            return typed(out, Scalar(t.elem, t.level, ranges.neg(t.range)))
+        if e.op == "-" and is_float_like(t):
+            return self._binary(Binary("-", literal(0.0, e), e.operand, span=e.span))
+        raise fail("type/operand", f"'{e.op}' does not apply to a {t}", e.span)
+
+    def _binary(self, e: Binary) -> Expr:
+        left, right = self.expr(e.left), self.expr(e.right)
+        if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
+            return typed(e, Unknown())
+        if e.op == "@":
+            return self._product(e, left, right)
+        if e.op in ("and", "or"):
+            return self._logic(e, left, right)
+        if is_int(left.type) and is_int(right.type):
+            return self._integers(e, left, right)
+        if is_float_like(left.type) or is_float_like(right.type):
+            return self._floats(e, left, right)
+        raise fail("type/operand", f"'{e.op}' does not apply to a {left.type} and a {right.type}", e.span)
+
+    def _product(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        for side in (left, right):
+            if not isinstance(side.type, Tile) or len(side.type.groups) != 1 or len(side.type.shape) != 2:
+                raise fail("type/product", f"'@' takes two-dimensional tiles, not a {side.type}", side.span)
+        return typed(replace(e, left=left, right=right), Product(left.type, right.type))
+
+    def _logic(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        for side in (left, right):
+            if not is_bool(side.type):
+                raise fail("type/not-a-condition", f"'{e.op}' takes conditions, not a {side.type}", side.span)
+        stop = e.op == "or"  # the value that decides at once
+        for a, b in ((left, right), (right, left)):
+            if isinstance(a, Bool):
+                return literal(stop, e) if a.value is stop else b
+        return typed(replace(e, left=left, right=right), Scalar(BOOL, level_of(left, right)))
+
+    def _integers(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        level = level_of(left, right)
+        if e.op in ("/", "%") and right.type.range.constant == 0:
+            raise fail("type/division-by-zero", "division by zero", e.right.span)
+        out = replace(binary(e.op, left, right), span=e.span)
+        if isinstance(out, Int | Bool):
+            return self.expr(out)
+        if out.type is not None:  # a unit law left one side
+            return out
+        if e.op in COMPARISONS:
+            return typed(out, Scalar(BOOL, level))
+        return typed(out, Scalar(I32, level, ranges.BINARY[e.op](left.type.range, right.type.range)))
+
+    def _floats(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        left, right = self.to_float(left), self.to_float(right)
+        function = self.registry.functions.get(e.op)
+        if function is None:
+            raise fail("type/no-operator", f"'{e.op}' is not defined on {left.type} and {right.type}", e.span, why="no installed plugin offers it")
+        self.need_capabilities(function, e)
+        call = Call(Name(e.op, span=e.span), (left, right), span=e.span)
+        return typed(replace(e, left=left, right=right), function.result(call, self))
+
+    def to_float(self, e: Expr) -> Expr:
+        """Integer literals stand for floats where floats are meant; anything else must be cast."""
+        if isinstance(e, Int):
+            return literal(float(e.value), e)
+        if is_int(e.type):
+            raise fail("type/mixed", "an integer meets a float", e.span, fix="cast it: `f32(..)`")
+        return e
+
+    def _cond(self, e: Cond) -> Expr:
+        test, then, other = self.condition(e.test), self.expr(e.then), self.expr(e.other)
+        if isinstance(test, Bool):
+            return then if test.value else other
+        if not (is_int(then.type) and is_int(other.type)):
+            raise fail("type/operand", f"'? :' takes integers, not a {then.type} and a {other.type}", e.span)
+        joined = then.type.range.join(other.type.range)
+        return typed(replace(e, test=test, then=then, other=other), Scalar(I32, level_of(test, then, other), joined))
+
+    # --- indices
+
+    def _index(self, e: Index) -> Expr:
+        base = self.expr(e.base)
+        match base.type:
+            case Unknown():
+                return typed(e, Unknown())
+            case Barriers(kind, slots) if slots is not None:
+                if len(e.indices) != 1:
+                    raise fail("type/index", f"a barrier array takes one index, not {len(e.indices)}", e.span)
+                return typed(replace(e, base=base, indices=(self._position(e.indices[0], slots),)), Barriers(kind, None))
+            case Tile() as tile if tile.groups and tile.groups[0]:
+                return self._tile_index(e, base, tile)
+        raise fail("type/index", f"a {base.type} can't be indexed", e.span)
+
+    def _position(self, e: Expr, extent) -> Expr:
+        if isinstance(e, Slice | All):
+            raise fail("type/slot-slice", "a slot is named by one index", e.span)
+        out = self.integer(e, "the index")
+        if isinstance(extent, int) and isinstance(out, Int) and not 0 <= out.value < extent:
+            raise fail("type/out-of-range", f"index {out.value} is outside 0 .. {extent}", e.span)
+        return out
+
+    def _tile_index(self, e: Index, base: Expr, tile: Tile) -> Expr:
+        group = tile.groups[0]
+        if tile.transposed:
+            raise fail("type/index", "a transposed tile can't be indexed", e.span, fix="index first, then `.T`")
+        if len(e.indices) != len(group):
+            shape = "".join("[" + ", ".join(map(str, g)) + "]" for g in tile.groups) if tile.space != "global" else f"rank {len(group)}"
+            raise fail("type/index", f"{len(e.indices)} indices for {len(group)} dimensions", e.span, why=f"the tile has {shape}")
+        if len(tile.groups) > 1:
+            indices = tuple(self._position(i, d) for i, d in zip(e.indices, group, strict=True))
+            return typed(replace(e, base=base, indices=indices), Tile(tile.space, tile.elem, tile.groups[1:]))
+        if isinstance(base, Index) and base.type is not None and _sliced(base):
+            raise fail("type/index", "a slice of a slice is not supported", e.span, fix="write one index with the sum of the offsets")
+        indices, sizes = [], []
+        for i, d in zip(e.indices, group, strict=True):
+            match i:
+                case All():
+                    if not isinstance(d, int):
+                        raise fail("type/slice-size", "':' on a dimension that is not constant", i.span, fix="write `lo +: size` with a constant size")
+                    indices.append(i)
+                    sizes.append(d)
+                case Slice(lo, size):
+                    lo, size = self.integer(lo, "the start of a slice"), self.constant_int(size, "the size of a slice")
+                    if size.value <= 0:
+                        raise fail("type/slice-size", f"a slice of {size.value} elements", i.span)
+                    if isinstance(d, int) and tile.space != "global" and isinstance(lo, Int) and not 0 <= lo.value <= d - size.value:
+                        raise fail("type/out-of-range", f"{lo.value} +: {size.value} is outside 0 .. {d}", i.span)
+                    indices.append(replace(i, lo=lo, size=size))
+                    sizes.append(size.value)
+                case _:
+                    indices.append(self._position(i, d if tile.space != "global" else None))
+        out = replace(e, base=base, indices=tuple(indices))
+        return typed(out, Tile(tile.space, tile.elem, (tuple(sizes),)))
+
+    def _attr(self, e: Attr) -> Expr:
+        base = self.expr(e.base)
+        if isinstance(base.type, Unknown):
+            return typed(e, Unknown())
+        if e.name == "T" and isinstance(base.type, Tile) and len(base.type.groups) == 1 and len(base.type.shape) == 2:
+            return typed(replace(e, base=base), replace(base.type, transposed=not base.type.transposed))
+        raise fail("type/attribute", f"a {base.type} has no '.{e.name}'", e.span, why="`.T` is the transpose of a two-dimensional tile")
+
+    # --- calls
+
+    def _call(self, e: Call) -> Expr:
+        args = tuple(replace(a, value=self.expr(a.value)) if isinstance(a, Option) else self.expr(a) for a in e.args)
+        out = replace(e, args=args)
+        if any(isinstance((a.value if isinstance(a, Option) else a).type, Unknown) for a in args):
+            return typed(out, Unknown())
+        if e.name in INTEGER_CALLS and all(is_int(a.type) for a in out.positional):
+            return self._integer_call(out)
+        function = self.registry.functions.get(e.name)
+        if function is None:
+            known = [n for n in (*self.registry.functions, *INTEGER_CALLS) if n.isidentifier()]
+            raise fail("type/unknown-function", f"unknown function '{e.name or '?'}'", e.span, fix=suggestion(e.name, known, "functions"))
+        self.need_capabilities(function, e)
+        self._options(out, function)
+        return typed(out, function.result(out, self))
+
+    def _options(self, call: Call, function) -> None:
+        specs = {o.name: o for o in function.options}
+        seen = set()
+        for a in call.args:
+            if not isinstance(a, Option):
+                continue
+            spec = specs.get(a.name)
+            if spec is None or a.is_dim:
+                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, specs, "options"))
+            if a.name in seen:
+                raise fail("type/repeated", f"option '{a.name}' stands twice", a.span)
+            seen.add(a.name)
+            self.check_form(spec.form, f"option '{a.name}'", a)
+            if spec.kind == "constant" and not isinstance(a.value, Int | Float | Bool):
+                raise fail("type/not-constant", f"option '{a.name}' is not a constant", a.span)
+        for spec in function.options:
+            if spec.required and spec.name not in seen and self.form in spec.form:
+                raise fail("type/missing-option", f"'{call.name}' needs the option '{spec.name}'", call.span, why=spec.help or None)
+
+    def _integer_call(self, e: Call) -> Expr:
+        args = e.positional
+        wanted = INTEGER_CALLS[e.name]
+        if len(args) != wanted or len(e.args) != wanted:
+            raise fail("type/arguments", f"'{e.name}' takes {wanted} arguments, not {len(e.args)}", e.span)
+        rs = [a.type.range for a in args]
+        values = [r.constant for r in rs]
+        match e.name:
+            case "ceildiv":
+                if values[1] is not None and values[1] <= 0:
+                    raise fail("type/division-by-zero", f"'ceildiv' by {values[1]}", args[1].span)
+                r = ranges.floordiv(ranges.sub(ranges.add(rs[0], rs[1]), ranges.constant(1)), rs[1])
+                if values[1] is not None and rs[0].multiple_of(values[1]):
+                    r = ranges.floordiv(rs[0], rs[1])
+                folded = -(-values[0] // values[1]) if None not in values else None
+            case "min":
+                r, folded = ranges.minimum(*rs), min(values) if None not in values else None
+            case "max":
+                r, folded = ranges.maximum(*rs), max(values) if None not in values else None
+            case _:
+                r = ranges.minimum(ranges.maximum(rs[0], rs[1]), rs[2])
+                folded = min(max(values[0], values[1]), values[2]) if None not in values else None
+        if folded is not None:
+            return literal(folded, e)
+        return typed(e, Scalar(I32, level_of(*args), r))
+
+    # --- shared checks
+
+    def need_capabilities(self, primitive, at) -> None:
+        """The target must offer what the primitive needs; nothing is ever stepped down."""
+        if self.arch is None:
+            return
+        missing = sorted(primitive.capabilities - self.arch.capabilities)
+        if missing:
+            raise fail(
+                "type/missing-capability",
+                f"'{primitive.name}' needs '{missing[0]}', which {self.arch.name} does not offer",
+                at.span,
+                resource=missing[0],
+                fix=f"build for an architecture that offers '{missing[0]}', or write the step another way",
+            )
+
+    def check_form(self, form: Form, what: str, at) -> None:
+        if self.form not in form:
+            other = "derived" if self.form is Form.SCHEDULE else "schedule"
+            raise fail(
+                "type/form",
+                f"{what} belongs to the {other} form",
+                at.span,
+                why="the two forms do not mix: `cake 1 derived` in the first line says that nothing is left to derive",
+            )
+
+    def related(self, symbol: Symbol) -> tuple[Related, ...]:
+        return (Related("declared here", symbol.span),)
+
+
+def _sliced(e: Index) -> bool:
+    return any(isinstance(i, Slice | All) for i in e.indices)
+
+
+def named(t: Type | None, kind: str) -> bool:
+    return isinstance(t, Named) and t.kind == kind

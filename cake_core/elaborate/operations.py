@@ -1,0 +1,135 @@
+"""Operations against their signatures: operands, arrows, words, flags, forms and capabilities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.diagnostics import fail
+from cake_core.elaborate.expressions import is_bool, is_int, is_register_tile, named
+from cake_core.elaborate.scope import suggestion
+from cake_core.ir.nodes import Bool, Expr, Float, Int, Name, Op, Word, Words
+from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
+from cake_core.primitive import Operation, Parameter, WordSpec
+
+
+class Operations:
+    """Mixed into the elaborator."""
+
+    def operation(self, op: Op) -> Op:
+        """`op` with typed operands. Raises CakeError."""
+        primitive = self.registry.operations.get(op.name)
+        if primitive is None:
+            raise fail("type/unknown-operation", f"unknown operation '{op.name}'", op.span, fix=suggestion(op.name, [*self.registry.operations, *self.verbs], ""))
+        self.check_form(primitive.form, f"'{op.name}'", op)
+        self.need_capabilities(primitive, op)
+        if len(op.operands) != len(primitive.operands):
+            names = ", ".join(p.name for p in primitive.operands) or "none"
+            raise fail("type/operands", f"'{op.name}' takes {len(primitive.operands)} operands ({names}), not {len(op.operands)}", op.span)
+        operands = tuple(self.operand(e, p, op.name) for e, p in zip(op.operands, primitive.operands, strict=True))
+        value = self._value(op, primitive)
+        words = self.words(op.words, primitive.words, f"'{op.name}'")
+        if op.words.flag is not None and op.words.flag not in primitive.flags:
+            raise fail("type/unknown-word", f"'{op.name}' has no flag '{op.words.flag}'", op.words.span if op.words.span.line else op.span, fix=suggestion(op.words.flag, [*primitive.flags, *(w.name for w in primitive.words)], "words"))
+        out = replace(op, operands=operands, value=value, words=words)
+        if not any(isinstance(e.type, Unknown) for e in (*operands, *((value,) if value is not None else ()))):
+            primitive.check(out, self)
+        return out
+
+    def _value(self, op: Op, primitive: Operation) -> Expr | None:
+        if op.arrow is None:
+            if primitive.arrows:
+                raise fail("type/arrow", f"'{op.name}' needs a value behind '{primitive.arrows[0]}'", op.span)
+            return None
+        if op.arrow not in primitive.arrows:
+            allowed = " or ".join(f"'{a}'" for a in primitive.arrows)
+            raise fail("type/arrow", f"'{op.name}' does not take '{op.arrow}'", op.span, fix=f"write {allowed}" if allowed else "leave the value out")
+        return self.operand(op.value, primitive.value, op.name)
+
+    def operand(self, e: Expr, p: Parameter, owner: str) -> Expr:
+        """`e` as what `p` asks for."""
+        what = f"operand '{p.name}' of '{owner}'"
+        if p.kind == "constant":
+            return self.constant_int(e, what)
+        out = self.expr(e)
+        t = out.type
+        if isinstance(t, Unknown):
+            return out
+        if not _KINDS[p.kind](t) or p.kind == "tile" and p.spaces and t.space not in p.spaces:
+            wanted = f"a tile in {' or '.join(p.spaces)}" if p.kind == "tile" and p.spaces else _NOUNS[p.kind]
+            raise fail("type/operand", f"{what} is a {t}, not {wanted}", e.span)
+        if p.writable:
+            self._writable(out, what)
+        return out
+
+    def _writable(self, e: Expr, what: str) -> None:
+        from cake_core.ir.places import root
+
+        name = root(e)
+        symbol = self.scope.find(name.id) if name is not None else None
+        if symbol is not None and symbol.kind == "tensor" and symbol.node.mode == "in":
+            raise fail("type/read-only", f"{what} is '{name.id}', an input", e.span, related=self.related(symbol), fix="declare it `out` or `inout`")
+
+    def words(self, words: Words, specs: tuple[WordSpec, ...], owner: str) -> Words:
+        """Words against their specifications, values typed."""
+        by_name = {s.name: s for s in specs}
+        out: list[Word] = []
+        for w in words.items:
+            spec = by_name.get(w.name)
+            if spec is None:
+                raise fail("type/unknown-word", f"{owner} has no word '{w.name}'", w.span, fix=suggestion(w.name, by_name, "words"))
+            if any(o.name == w.name for o in out):
+                raise fail("type/repeated", f"word '{w.name}' stands twice", w.span)
+            self.check_form(spec.form, f"word '{w.name}' of {owner}", w)
+            out.append(replace(w, value=self._word(w, spec, owner)))
+        for spec in specs:
+            if spec.required and self.form in spec.form and not any(o.name == spec.name for o in out):
+                raise fail("type/missing-word", f"{owner} needs the word '{spec.name}'", words.span if words.span.line else None, why=spec.help or None)
+        return replace(words, items=tuple(out))
+
+    def _word(self, w: Word, spec: WordSpec, owner: str) -> Expr:
+        what = f"word '{w.name}' of {owner}"
+        match spec.kind:
+            case "name":
+                if isinstance(w.value, Name):
+                    symbol = self.scope.find(w.value.id)
+                    if symbol is not None and symbol.value is not None:
+                        return self.expr(w.value)
+                    return w.value
+                if isinstance(w.value, Int):
+                    return self.expr(w.value)
+                raise fail("type/word", f"{what} is not a name", w.value.span)
+            case "axis":
+                if isinstance(w.value, Name) and w.value.id == self.cluster_axis:
+                    return w.value
+                why = f"the cluster's axis is '{self.cluster_axis}'" if self.cluster_axis else "the kernel has no `cluster`"
+                raise fail("type/axis", f"{what} is not an axis of the cluster", w.value.span, why=why)
+            case kind:
+                return self.operand(w.value, Parameter(w.name, kind), owner.strip("'"))
+
+
+_KINDS = {
+    "tile": lambda t: isinstance(t, Tile),
+    "value": lambda t: is_register_tile(t) or isinstance(t, Scalar) and not is_bool(t),
+    "scalar": lambda t: isinstance(t, Scalar),
+    "integer": is_int,
+    "condition": is_bool,
+    "barrier": lambda t: isinstance(t, Barriers) and t.slots is None,
+    "barriers": lambda t: isinstance(t, Barriers),
+    "product": lambda t: isinstance(t, Product),
+    "role": lambda t: named(t, "role"),
+    "pipeline": lambda t: named(t, "pipeline"),
+    "any": lambda t: not isinstance(t, Named),
+}
+_NOUNS = {
+    "tile": "a tile",
+    "value": "a register tile or a scalar",
+    "scalar": "a scalar",
+    "integer": "an integer",
+    "condition": "a condition",
+    "barrier": "one barrier",
+    "barriers": "a barrier array",
+    "product": "a product `a @ b`",
+    "role": "a role",
+    "pipeline": "a pipeline",
+    "any": "a value",
+}

@@ -1,0 +1,68 @@
+"""Names in scope: what each one is, where it was declared, and suggestions for those that are not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from cake_core.diagnostics import Related, fail
+from cake_core.ir.nodes import Declaration, Expr, Node
+from cake_core.ir.types import Type
+from cake_core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`kind`: const, parameter, tensor, let, variable, loop variable, slot, buffer, pipeline, role, tile schedule.
+
+    `value` is the literal of a const. `node` is the declaring node.
+    """
+
+    kind: str
+    type: Type
+    span: Span
+    value: Expr | None = None
+    node: Node | None = None
+
+
+@dataclass(slots=True)
+class Scope:
+    parent: Scope | None = None
+    names: dict[str, Symbol] = field(default_factory=dict)
+
+    def find(self, name: str) -> Symbol | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def visible(self) -> list[str]:
+        seen: dict[str, None] = {}
+        scope: Scope | None = self
+        while scope is not None:
+            seen.update(dict.fromkeys(scope.names))
+            scope = scope.parent
+        return list(seen)
+
+    def bind(self, name: str, symbol: Symbol, *, shadows: tuple[str, ...] = ()) -> None:
+        """Add `name`; a name that is visible already is an error unless its kind is one of `shadows`."""
+        old = self.find(name)
+        if old is not None and old.kind not in shadows and symbol.span != old.span:
+            raise fail(
+                "type/redefined",
+                f"'{name}' is already a {old.kind}",
+                symbol.span,
+                related=(Related("declared here", old.span),),
+                fix="choose another name",
+            )
+        self.names[name] = symbol
+
+
+def suggestion(name: str, known, what: str = "") -> str | None:
+    """A "did you mean" line, or None."""
+    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else (f"known {what}: {', '.join(sorted(known))}" if what and known else None)
+
+
