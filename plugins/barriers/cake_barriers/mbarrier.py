@@ -1,0 +1,190 @@
+"""Operations on barriers with phases (PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cake_core.diagnostics import fail
+from cake_core.effects import BarrierArrive, BarrierInit, BarrierWait, Effect, Fence
+from cake_core.ir.nodes import Expr, Index, Int, Name, Op
+from cake_core.ir.ranges import constant
+from cake_core.ir.types import I32, Barriers, Level, Scalar
+from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.ptx.builder import Addr, Sym
+
+#: PTX ISA, Contents of the mbarrier object: pending and expected arrival counts are 1 .. 2^20 - 1, tx-count is -(2^20 - 1) .. 2^20 - 1.
+COUNT_MAX = 2**20 - 1
+
+CAPABILITIES = frozenset({"mbarrier"})
+BARRIER = (Parameter("barrier", "barrier"),)
+
+
+def require_mbarrier(op: Op) -> None:
+    """The operand must be of the kind that these instructions work on."""
+    barrier = op.operands[0]
+    if isinstance(barrier.type, Barriers) and barrier.type.kind != "mbarrier":
+        raise fail("type/barrier-kind", f"'{op.name}' takes an 'mbarrier', got a '{barrier.type.kind}'", barrier.span)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Init(Operation):
+    """`mbarrier.init b`: every barrier of the array, with the count that its declaration states."""
+
+    name: str = "mbarrier.init"
+    form: Form = Form.DERIVED
+    operands: tuple[Parameter, ...] = (Parameter("barrier", "barriers"),)
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, mbarrier.init"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        require_mbarrier(op)
+        barrier = op.operands[0]
+        if not isinstance(barrier, Name):
+            raise fail("type/barrier-index", "'mbarrier.init' initialises a whole array", barrier.span, fix="name the array without an index")
+        declared = cx.declaration(barrier.id)
+        count = declared.words.get("count") if declared else None
+        if isinstance(count, Int) and not 1 <= count.value <= COUNT_MAX:
+            raise fail(
+                "ptx/mbarrier-count",
+                f"'{barrier.id}' counts {count.value} arrivals",
+                count.span,
+                why=f"an arrival count is 1 to {COUNT_MAX} (PTX ISA, Contents of the mbarrier object)",
+            )
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (BarrierInit(op.operands[0]),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        barrier = op.operands[0]
+        slots = barrier.type.slots
+        first = barrier if slots is None else _first(barrier)
+        base, count = cx.barrier(first), _count(cx, barrier)
+        for slot in range(slots or 1):
+            cx.b.emit("mbarrier.init.shared::cta.b64", Addr(base, 8 * slot), count)
+
+
+def _first(array: Expr) -> Index:
+    zero = Int(0, span=array.span, type=Scalar(I32, Level.CTA, constant(0)))
+    return Index(array, (zero,), span=array.span, type=replace(array.type, slots=None))
+
+
+def _count(cx: LowerContext, barrier: Name) -> int:
+    declared = cx.declaration(barrier.id)
+    count = declared.words.get("count") if declared else None
+    if count is None:
+        raise fail("type/missing-word", f"'{barrier.id}' states no arrival count", barrier.span, fix="write 'count N' on its declaration")
+    return cx.constant(count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait(Operation):
+    """`mbarrier.wait b[i] parity P`: until the phase of parity P is complete. Every executing thread waits.
+
+    A fresh barrier is in phase 0, so a wait for parity 1 returns at once: that is how a producer finds its first slots empty.
+    `try_wait` suspends the thread for a time that the hardware chooses, hence a loop and no sleep.
+    """
+
+    name: str = "mbarrier.wait"
+    form: Form = Form.DERIVED
+    operands: tuple[Parameter, ...] = BARRIER
+    words: tuple[WordSpec, ...] = (WordSpec("parity", "integer", required=True, help="0 or 1: of the phase that is waited for"),)
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, mbarrier.test_wait, mbarrier.try_wait"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        require_mbarrier(op)
+        parity = op.words.get("parity")
+        if isinstance(parity, Int) and parity.value not in (0, 1):
+            raise fail("ptx/mbarrier-parity", f"parity is {parity.value}", parity.span, why="a phase is even (0) or odd (1)")
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (BarrierWait(op.operands[0], op.words.get("parity")),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        b = cx.b
+        address, parity = Addr(cx.barrier(op.operands[0])), cx.value(op.words.get("parity"))
+        again, done = b.label("wait"), b.reg("pred")
+        b.place(again)
+        b.emit("mbarrier.try_wait.parity.shared::cta.b64", done, address, parity)
+        b.branch(again, guard=done, negate=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expect(Operation):
+    """`mbarrier.expect b[i] bytes N`: one arrival, and N more transaction bytes in this phase."""
+
+    name: str = "mbarrier.expect"
+    form: Form = Form.DERIVED
+    operands: tuple[Parameter, ...] = BARRIER
+    words: tuple[WordSpec, ...] = (WordSpec("bytes", "constant", required=True, help="transaction bytes of the phase"),)
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, mbarrier.arrive (.expect_tx)"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        require_mbarrier(op)
+        count = op.words.get("bytes")
+        if isinstance(count, Int) and not 0 <= count.value <= COUNT_MAX:
+            raise fail(
+                "ptx/mbarrier-bytes",
+                f"{count.value} transaction bytes are expected of one phase",
+                count.span,
+                why=f"a phase counts at most {COUNT_MAX} bytes (PTX ISA, Contents of the mbarrier object)",
+                fix="make the slot smaller, or give its buffers pipelines of their own",
+            )
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        count = op.words.get("bytes")
+        return (BarrierArrive(op.operands[0], None, count.value if isinstance(count, Int) else 0),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        address, count = Addr(cx.barrier(op.operands[0])), cx.constant(op.words.get("bytes"))
+        cx.b.emit("mbarrier.arrive.expect_tx.shared::cta.b64", Sym("_"), address, count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrive(Operation):
+    """`mbarrier.arrive b[i] [at RANK]`: one arrival a thread; `at`: on the same barrier of that CTA of the cluster.
+
+    The remote form is written without `.release.cluster`: qualified so, it becomes a fence of the whole device, which costs
+    a main loop a quarter of its speed; unqualified it is enough to hand back a slot whose reads have retired.
+    """
+
+    name: str = "mbarrier.arrive"
+    form: Form = Form.DERIVED
+    operands: tuple[Parameter, ...] = BARRIER
+    words: tuple[WordSpec, ...] = (WordSpec("at", "integer", help="rank in the cluster of the CTA whose barrier receives the arrival"),)
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, mbarrier.arrive; mapa"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        require_mbarrier(op)
+        rank = op.words.get("at")
+        if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
+            raise fail("ptx/cluster-rank", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (BarrierArrive(op.operands[0], op.words.get("at")),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        b, address, rank = cx.b, cx.barrier(op.operands[0]), op.words.get("at")
+        if rank is None:
+            b.emit("mbarrier.arrive.shared::cta.b64", Sym("_"), Addr(address))
+            return
+        remote = b.op("mapa.shared::cluster.u32", address, cx.value(rank))
+        b.emit("mbarrier.arrive.shared::cluster.b64", Sym("_"), Addr(remote))
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitFence(Operation):
+    """`fence.mbarrier_init`: this thread's `mbarrier.init`s before what the cluster and the asynchronous proxy do later."""
+
+    name: str = "fence.mbarrier_init"
+    form: Form = Form.DERIVED
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, membar, fence (fence.mbarrier_init.release.cluster)"
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (Fence("barrier_init", "cluster"),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        cx.b.emit("fence.mbarrier_init.release.cluster")

@@ -1,0 +1,78 @@
+"""A pipeline over barriers with phases: one full and one empty barrier a slot.
+
+The n-th use of a pipeline takes slot n % S in round n / S. Consumers wait for round r of `full`, whose phase has parity r % 2; a
+producer waits for the phase before it of `empty`, parity (r + 1) % 2, which a fresh barrier reports complete: the first round
+finds every slot empty.
+"""
+
+from __future__ import annotations
+
+from cake_core.diagnostics import fail
+from cake_core.ir.build import add, by_leader, by_warp_leader, div, index, mod, op, words
+from cake_core.ir.nodes import Block, Declaration, Declare, Expr, Int, Op, Stmt, TypeExpr
+from cake_core.primitive import PipelinePlan, Protocol, Signal
+
+
+class Mbarrier(Protocol):
+    def declare(self, plan: PipelinePlan) -> Block:
+        return (_declare(_full(plan), plan.slots, plan.full_count), _declare(_empty(plan), plan.slots, plan.empty_count))
+
+    def initialise(self, plan: PipelinePlan) -> Block:
+        return (op("mbarrier.init", _full(plan)), op("mbarrier.init", _empty(plan)))
+
+    def publish(self, cluster: int) -> Block:
+        return (op("fence.mbarrier_init"),)
+
+    def full(self, plan: PipelinePlan, slot: Expr) -> Expr:
+        return index(_full(plan), slot)
+
+    def acquire(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
+        round_before = add(div(ordinal, plan.slots), 1)
+        wait = op("mbarrier.wait", index(_empty(plan), slot), parity=mod(round_before, 2))
+        if not plan.bytes:
+            return (wait,)
+        return (wait, by_leader(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes)))
+
+    def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
+        if Signal.COLLECTIVE in plan.commit:
+            raise fail("derive/commit-kind", f"a fill of '{plan.name}' cannot be committed by one arrival a warpgroup", why="only reads retire with a matrix operation")
+        if Signal.WARPS in plan.commit:
+            return _by_warps(op("mbarrier.arrive", index(_full(plan), slot)))
+        return ()
+
+    def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
+        return (op("mbarrier.wait", index(_full(plan), slot), parity=mod(div(ordinal, plan.slots), 2)),)
+
+    def release(self, plan: PipelinePlan, slot: Expr, how: Signal) -> Block:
+        ranks = range(plan.destinations) if plan.destinations > 1 else (None,)
+        arrivals = tuple(Op("mbarrier.arrive", (index(_empty(plan), slot),), words=words(at=rank)) for rank in ranks)
+        match how:
+            case Signal.COLLECTIVE:
+                return (by_leader(*arrivals),)
+            case Signal.WARPS:
+                return _by_warps(*arrivals)
+        raise fail("derive/release-kind", f"a slot of '{plan.name}' cannot be released by {how.name}", why="a reader arrives, by warp or by warpgroup")
+
+
+def _full(plan: PipelinePlan) -> str:
+    return f"{plan.name}_full"
+
+
+def _empty(plan: PipelinePlan) -> str:
+    return f"{plan.name}_empty"
+
+
+def _declare(name: str, slots: int, count: int) -> Declare:
+    return Declare("barrier", (Declaration(name, TypeExpr("mbarrier", ((Int(slots),),)), words(count=count)),))
+
+
+def _by_warps(*arrivals: Stmt) -> Block:
+    """One arrival a warp, after its lanes have met: the arrival speaks for all of them."""
+    return (op("warp.sync"), by_warp_leader(*arrivals))
+
+
+MBARRIER = Mbarrier(
+    name="mbarrier",
+    capabilities=frozenset({"mbarrier"}),
+    doc="PTX ISA, mbarrier; Phase of the mbarrier object",
+)
