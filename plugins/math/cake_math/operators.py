@@ -1,0 +1,73 @@
+"""`+ - * /` on f32 scalars and register tiles, element by element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.ir.nodes import Call
+from cake_core.ir.types import Type
+from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.ptx.builder import Builder, Operand
+from cake_math.contraction import factors
+from cake_math.operands import f32_result
+
+
+def negate(b: Builder, x: Operand) -> Operand:
+    """-x, exact for every value, zeros included."""
+    return -float(x) if isinstance(x, int | float) else b.op("neg.f32", x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Function):
+    """An operator that is one instruction an element and never contracted itself."""
+
+    opcode: str
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        return f32_result(call, 2)
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        return tuple(cx.b.op(self.opcode, x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add(Function):
+    """`x + y`. A product on either side is fused; of two products the left one is."""
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        return f32_result(call, 2)
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        left, right = call.positional
+        product, other = (factors(left), right) if factors(left) else (factors(right), left)
+        if product is None:
+            return tuple(cx.b.op("add.rn.f32", x, y) for x, y in zip(*cx.broadcast(left, right), strict=True))
+        return tuple(cx.b.op("fma.rn.f32", x, y, z) for x, y, z in zip(*cx.broadcast(*product, other), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subtract(Function):
+    """`x - y` and `-x`. `x * y - z` is fma(x, y, -z), `z - x * y` is fma(-x, y, z); of two products the left one is fused."""
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        return f32_result(call, 1, 2)
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        b = cx.b
+        if len(call.positional) == 1:
+            return tuple(negate(b, x) for x in cx.registers(call.positional[0]))
+        left, right = call.positional
+        if product := factors(left):
+            return tuple(b.op("fma.rn.f32", x, y, negate(b, z)) for x, y, z in zip(*cx.broadcast(*product, right), strict=True))
+        if product := factors(right):
+            return tuple(b.op("fma.rn.f32", negate(b, x), y, z) for x, y, z in zip(*cx.broadcast(*product, left), strict=True))
+        return tuple(b.op("sub.rn.f32", x, y) for x, y in zip(*cx.broadcast(left, right), strict=True))
+
+
+_ISA = "PTX ISA, Floating Point Instructions"
+OPERATORS = (
+    Add(name="+", doc=f"f32 sum, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, add and fma)."),
+    Subtract(name="-", doc=f"f32 difference or negation, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, sub, neg and fma)."),
+    Plain(name="*", opcode="mul.rn.f32", doc=f"f32 product, rounded to nearest even ({_ISA}, mul)."),
+    Plain(name="/", opcode="div.rn.f32", doc=f"f32 quotient, rounded to nearest even ({_ISA}, div)."),
+)
