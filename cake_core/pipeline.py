@@ -15,10 +15,11 @@ from cake_core.assemble import Assembled, Assembler, assemble
 from cake_core.check import check
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
-from cake_core.elaborate import elaborate
-from cake_core.ir.nodes import Const, Kernel, Program, Target
+from cake_core.elaborate import constants, elaborate
+from cake_core.ir.nodes import Int, Kernel, Pipeline, Program, Target
 from cake_core.ir.printer import program_text
 from cake_core.lower import lower
+from cake_core.plugins import Registry, Status
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
 
@@ -58,7 +59,7 @@ class Build:
 
 def build(
     source: Source,
-    registry,
+    registry: Registry,
     arch: str | None = None,
     overrides: Mapping[str, int | float | bool] | None = None,
     *,
@@ -76,24 +77,24 @@ def build(
     chosen = choose_kernel(program, kernel)
     target = choose_target(chosen, registry, arch)
     chosen = for_target(chosen, target.name)
-    registry.after_pass("parse", chosen)
+    findings = [*registry.after_pass("parse", chosen)]
 
     on_step("elaborate")
     schedule = None
     derived = chosen
     if not program.derived:
         schedule = elaborate(chosen, registry, target, derived=False, overrides=dict(overrides or {}))
-        registry.after_pass("elaborate", schedule)
+        findings += registry.after_pass("elaborate", schedule)
         on_step("derive")
         derived = derive(schedule, registry, target)
-        registry.after_pass("derive", derived)
+        findings += registry.after_pass("derive", derived)
         typed = elaborate(derived, registry, target, derived=True, overrides={})
     else:
         typed = elaborate(chosen, registry, target, derived=True, overrides=dict(overrides or {}))
-        registry.after_pass("elaborate", typed)
+        findings += registry.after_pass("elaborate", typed)
 
     on_step("check")
-    findings = check(typed, registry, target)
+    findings += check(typed, registry, target)
     if any(d.severity is Severity.ERROR for d in findings):
         raise CakeError(*findings)
 
@@ -107,7 +108,8 @@ def build(
         assembled = assemble(lowered.ptx, target.assembler_target, chosen.name, lines=lowered.lines, roles=roles, assembler=assembler)
 
     derived_text = program_text(Program(program.version, True, (derived,)))
-    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, lowered, assembled, derived_text)
+    consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
+    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text)
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
 
@@ -126,7 +128,7 @@ def choose_kernel(program: Program, name: str | None) -> Kernel:
     return kernels[name] if name is not None else next(iter(kernels.values()))
 
 
-def choose_target(kernel: Kernel, registry, name: str | None) -> Architecture:
+def choose_target(kernel: Kernel, registry: Registry, name: str | None) -> Architecture:
     """The architecture of a kernel: one of its targets, never a newer or older one instead."""
     clauses = kernel.clause(Target)
     span = clauses[0].span if clauses else kernel.span
@@ -137,11 +139,7 @@ def choose_target(kernel: Kernel, registry, name: str | None) -> Architecture:
         raise fail("type/several-targets", f"kernel '{kernel.name}' has several targets", span, fix=f"choose with --arch: {_listed(targets)}")
     if name is not None and name not in targets:
         raise fail("type/not-a-target", f"'{name}' is no target of kernel '{kernel.name}'", span, fix=f"its targets are {_listed(targets)}")
-    chosen = name or targets[0]
-    if chosen not in registry.architectures:
-        known = _listed(registry.architectures) if registry.architectures else "none"
-        raise fail("plugin/no-architecture", f"no plugin offers the architecture '{chosen}'", span, fix=f"offered here: {known}; 'cake plugins --all' shows plugins that failed")
-    return registry.architectures[chosen]
+    return registry.architecture(name or targets[0], span)
 
 
 def for_target(kernel: Kernel, name: str) -> Kernel:
@@ -158,7 +156,7 @@ def _listed(names) -> str:
 # --- the artifact ------------------------------------------------------------------------------------------------
 
 
-def artifact_files(source, registry, arch, schedule, typed, lowered, assembled, derived_text) -> tuple[Manifest, dict[str, bytes]]:
+def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
     files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
@@ -176,7 +174,7 @@ def artifact_files(source, registry, arch, schedule, typed, lowered, assembled, 
         tensor_maps=_records(TensorMapInfo, lowered.tensor_maps),
         launch=launch_info(lowered),
         requires=_records(Check, lowered.requires),
-        constants=constants(schedule),
+        constants=consts,
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
@@ -202,12 +200,6 @@ def launch_info(lowered) -> LaunchInfo:
 def source_map(lines: list[Span | None]) -> bytes:
     rows = [[Path(s.file).name, s.line, s.column] if s and s.line else None for s in lines]
     return (json.dumps({"lines": rows}, separators=(",", ":")) + "\n").encode()
-
-
-def constants(kernel: Kernel) -> dict[str, int | float | bool]:
-    """The kernel's constants as built, overrides applied."""
-    bindings = (b for c in kernel.clause(Const) for b in c.bindings)
-    return {b.name: b.value.value for b in bindings if hasattr(b.value, "value")}
 
 
 def role_record(role) -> dict:
@@ -237,8 +229,6 @@ def shared_map(plan) -> tuple[dict, ...]:
 
 def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
     """The pipelines of a schedule text with their barriers (a derived text has barriers alone)."""
-    from cake_core.ir.nodes import Int, Pipeline
-
     rows = []
     for p in (s for s in schedule.body if isinstance(s, Pipeline)):
         barriers = [{"name": b.name, "slots": b.slots, "count": b.count} for b in plan.barriers.values() if b.name.startswith(f"{p.name}_")]
@@ -256,7 +246,7 @@ def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
 
 
 def compiler(registry, assembled: Assembled | None) -> dict:
-    plugins = {record.name: record.version for record in registry.plugins if getattr(record, "status", "active") == "active"}
+    plugins = {p.name: p.version for p in registry.plugins if p.status is Status.ACTIVE}
     return {"cake": __version__, "plugins": plugins, "assembler": assembled.assembler.version if assembled else None}
 
 

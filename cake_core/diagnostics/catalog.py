@@ -1,7 +1,7 @@
 """What every code means: the tables behind `cake explain`, docs/diagnostics.md and the rules of a SARIF log.
 
 The compiler's entries are the TOML files in `codes/`, one a namespace. A plugin package brings its own as a file `codes.toml`
-beside its modules; it is found through the package's entry point and read without running the package's code. An entry is
+in its top-level package; it is read without running the package's code. An entry is
 
     ["type/unknown-name"]
     title = "A name that nothing declares"
@@ -17,7 +17,6 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -65,28 +64,32 @@ def core_table() -> dict[str, Entry]:
     return _merged(read_table(path, "cake_core") for path in sorted(folder.glob("*.toml")))
 
 
-def plugin_folders() -> dict[str, Path]:
-    """Top-level package of each installed plugin to its folder; nothing of it is imported."""
-    packages = sorted({e.value.partition(":")[0].partition(".")[0] for e in entry_points(group="cake")})
-    specs = {p: find_spec(p) for p in packages}
-    return {p: Path(next(iter(s.submodule_search_locations))) for p, s in specs.items() if s and s.submodule_search_locations}
-
-
 @cache
-def catalogue() -> dict[str, Entry]:
-    """Every code that is known here, the installed plugins' included, sorted. An unreadable plugin table is left out."""
-    tables = [core_table()]
-    for package, folder in plugin_folders().items():
-        path = folder / "codes.toml"
-        if path.is_file():
-            try:
-                tables.append(read_table(path, package))
-            except CatalogError:
-                continue
-    merged: dict[str, Entry] = {}
-    for table in tables:  # the first keeps its entry: a plugin can't rewrite what the compiler's code means
-        merged = table | merged
+def catalogue(packages: tuple[str, ...] = ()) -> dict[str, Entry]:
+    """Every code of the compiler and of `packages` (top-level packages of plugins), sorted.
+
+    A plugin's table that can't be read is left out, and no plugin can rewrite what a code of the compiler means.
+    """
+    merged = dict(core_table())
+    for package in packages:
+        path = package_file(package, "codes.toml")
+        if path is None:
+            continue
+        try:
+            merged = read_table(path, package) | merged
+        except CatalogError:
+            continue
     return dict(sorted(merged.items()))
+
+
+def package_file(package: str, name: str) -> Path | None:
+    """A file of an installed top-level package; nothing of the package is imported."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    folders = spec.submodule_search_locations if spec else None
+    return next((p for f in folders or () if (p := Path(f, name)).is_file()), None)
 
 
 def _merged(tables: Iterable[dict[str, Entry]]) -> dict[str, Entry]:
@@ -104,7 +107,7 @@ def markdown(entries: Iterable[Entry]) -> str:
         "# Diagnostics",
         "",
         "Every code that the compiler and its built-in plugins report. `cake explain CODE` prints one entry.",
-        "This page is written from the catalogue: `python -m cake_core.diagnostics.catalog > docs/diagnostics.md`.",
+        "This page is written from the catalogue: `cake explain --markdown > docs/diagnostics.md`.",
     ]
     namespace = None
     for e in sorted(entries, key=lambda e: e.code):
@@ -116,7 +119,3 @@ def markdown(entries: Iterable[Entry]) -> str:
             lines += ["", "```", e.example, "```"]
         lines += ["", f"Fix: {e.fix}"]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(markdown(catalogue().values()), end="")

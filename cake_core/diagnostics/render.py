@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from cake_core.diagnostics.model import Diagnostic, Severity
 from cake_core.source import Source
+
+if TYPE_CHECKING:
+    from cake_core.diagnostics.catalog import Entry
 
 #: Format to the module that renders it; read on use, so that plain text costs no JSON.
 MODULES = {name: f"cake_core.diagnostics.{name}" for name in ("text", "concise", "json", "sarif", "github")}
@@ -15,18 +19,20 @@ FORMATS = tuple(MODULES)
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
-def render(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source] | Iterable[Source] = (), format: str = "text", color: bool = False) -> str:
+def render(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source] | Iterable[Source] = (), format: str = "text", color: bool = False, rules: Mapping[str, Entry] | None = None) -> str:
     """Findings as text in one of `FORMATS`, ending in a line break unless empty.
 
     `sources`: the texts that spans point into, by file name; excerpts are left out for a file that is not among them.
-    `color`: ANSI styles (only `text` has any). The order of the output does not depend on that of the input.
+    `color`: ANSI styles (only `text` has any). `rules`: what a SARIF log lists as the tool's rules (default: the compiler's
+    codes). The order of the output does not depend on that of the input.
     """
     if format not in MODULES:
         raise ValueError(f"format {format!r}, expected one of {', '.join(FORMATS)}")
     if not isinstance(sources, Mapping):
         sources = {s.name: s for s in sources}
     renderer: Callable[..., str] = import_module(MODULES[format]).render
-    return renderer(in_order(diagnostics), sources, color)
+    more = {"rules": rules} if format == "sarif" else {}
+    return renderer(in_order(diagnostics), sources, color, **more)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

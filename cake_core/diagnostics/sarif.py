@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from cake_core import __version__
-from cake_core.diagnostics.catalog import Entry, catalogue
+from cake_core.diagnostics.catalog import Entry, core_table
 from cake_core.diagnostics.model import Diagnostic, Severity
 from cake_core.source import Source, Span
 
@@ -45,8 +45,8 @@ def result(d: Diagnostic, index: int) -> dict:
     }
 
 
-def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool) -> str:
-    rules = {code: rule(entry) for code, entry in catalogue().items()}
+def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool, rules: Mapping[str, Entry] | None = None) -> str:
+    rules = {code: rule(entry) for code, entry in (core_table() if rules is None else rules).items()}
     for d in diagnostics:  # a third party's code without an entry is still a rule of the log
         rules.setdefault(d.code, {"id": d.code})
     index = {code: i for i, code in enumerate(rules)}

@@ -16,7 +16,7 @@ from cake_core.ir.nodes import Assume, Bool, Cluster, Const, Declaration, Expr, 
 from cake_core.ir.types import BOOL, ELEMENTS, I32, Level, Named, Scalar, Tile
 from cake_core.primitive import Form, ThreadGroup
 
-__all__ = ["elaborate", "walk"]
+__all__ = ["constants", "elaborate", "walk"]
 
 Number = int | float | bool
 
@@ -211,3 +211,11 @@ class Elaborator(Expressions, Operations, Statements):
         self.role_names = tuple(names)
         if not names:
             self.sink.error("type/no-role", f"kernel '{k.name}' has no role", k.span)
+
+
+def constants(kernel: Kernel, registry, arch: Architecture | None, *, derived: bool, overrides: dict[str, Number] | None = None) -> dict[str, Number]:
+    """The kernel's consts by name, folded, `overrides` applied: what a manifest records. Raises CakeError."""
+    e = Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE)
+    e._consts(kernel, overrides or {})
+    e.sink.stop_if_errors()
+    return {n: s.value.value for n, s in e.scope.names.items() if s.kind == "const"}

@@ -1,0 +1,10 @@
+"""The command line. `main` is the console script; commands are modules beside this one, imported when they run."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run `cake` with the process's arguments and exit with its code (see `cake --help`)."""
+    from cake_core.cli.app import app
+
+    app.main(prog_name="cake")

@@ -1,0 +1,26 @@
+"""`cake bench`."""
+
+from __future__ import annotations
+
+import click
+
+from cake_core.cli.output import chosen_format, format_options
+from cake_core.cli.run import execute, run_options
+
+EPILOG = """\b
+Examples:
+  cake bench kernels/gemm/gemm_sm90.cake --shape M=4096,N=4096,K=4096
+  cake bench out/gemm_sm90.sm90 --reference kernels/gemm/gemm_sm90.py --json
+"""
+
+
+@click.command("bench", epilog=EPILOG)
+@click.argument("target", metavar="FILE|ARTIFACT")
+@run_options
+@format_options
+def command(target, shapes, on, seed, device, reference, arch, kernel, settings, ptxas, format, as_json) -> int:
+    """Time a kernel on the GPU: median, 10th and 90th percentile of many launches, and what they move and compute."""
+    from cake_core.cli.reports import show_bench
+    from cake_core.runtime.execute import bench_artifact
+
+    return execute(bench_artifact, show_bench, target, shapes, seed, device, reference, arch, kernel, settings, ptxas, chosen_format(format, as_json))

@@ -1,0 +1,202 @@
+"""`cake build`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from cake_core.cli import exits
+from cake_core.cli.host import registry
+from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, table
+from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
+
+EPILOG = """\b
+Examples:
+  cake build kernels/gemm/gemm_sm90.cake
+  cake build kernels/gemm/gemm_sm90.cake -o out/gemm --set BN=128
+  cake build kernels/gemm/gemm_sm90.cake --emit derived
+  cake build kernel.cake --emit ptx -o kernel.ptx
+  cake build kernel.cake --json
+
+\b
+The artifact is a folder: kernel.ptx, kernel.cubin, manifest.json, sourcemap.json, derived.cake.
+Without an assembler it has no cubin (the driver compiles the PTX when it loads it).
+"""
+
+
+def parse_setting(text: str) -> tuple[str, int | float | bool]:
+    """`N=V` of --set: an integer, a float, true or false."""
+    name, equals, value = (x.strip() for x in text.partition("="))
+    if not equals or not name.isidentifier():
+        raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
+    if value in ("true", "false"):
+        return name, value == "true"
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            continue
+    raise click.BadParameter(f"'{value}' is no number, true or false", param_hint="--set")
+
+
+def build_options(command):
+    """What every command takes that builds: --arch, --kernel, --set, --ptxas."""
+    for option in (
+        click.option("--ptxas", metavar="PATH", help="The assembler. [default: $CAKE_PTXAS, the nvidia-cuda-nvcc wheel, PATH]"),
+        click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated."),
+        click.option("--kernel", metavar="NAME", help="Which kernel, where the text has several."),
+        click.option("--arch", metavar="ARCH", help="Which of the text's targets; may be left out where it has one."),
+    ):
+        command = option(command)
+    return command
+
+
+def settings_of(settings: tuple[str, ...]) -> dict[str, int | float | bool]:
+    return dict(map(parse_setting, settings))
+
+
+def assembler_or_finding(ptxas: str | None, required: bool):
+    """(assembler, findings): without one a warning, or the error where the cubin was asked for."""
+    from dataclasses import replace
+
+    from cake_core.assemble import find_assembler
+
+    try:
+        return find_assembler(ptxas), ()
+    except CakeError as error:
+        if required or ptxas:
+            raise
+        return None, tuple(replace(d, severity=Severity.WARNING) for d in error.diagnostics)
+
+
+@click.command("build", epilog=EPILOG)
+@click.argument("file")
+@build_options
+@click.option("-o", "--output", metavar="PATH", help="Folder of the artifact, or the file of --emit. [default: out/KERNEL.ARCH; stdout]")
+@click.option("--emit", type=click.Choice(["ptx", "cubin", "derived"]), help="Write this alone, to -o or stdout, instead of an artifact.")
+@format_options
+def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) -> int:
+    """Compile one kernel of FILE ('-' is stdin) to an artifact folder.
+
+    Prints roles, shared memory, pipelines, registers and what was not analysed.
+    """
+    format = chosen_format(format, as_json)
+    overrides = settings_of(settings)
+    if emit == "cubin" and not output and is_terminal(sys.stdout):
+        raise click.UsageError("a cubin is binary: name a file with -o")
+    if emit and not output and format in MACHINE:
+        raise click.UsageError(f"--emit and --format {format} would both write to stdout: name a file with -o")
+    sources = {}
+    try:
+        source = read_source(file)
+        sources[source.name] = source
+        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, emit, quiet=format in MACHINE)
+    except CakeError as error:
+        print_findings(error.diagnostics, sources, format)
+        return exits.code_of(error.diagnostics)
+    if emit:
+        write_one({"ptx": lambda: built.files["kernel.ptx"], "cubin": lambda: built.files["kernel.cubin"], "derived": lambda: built.files["derived.cake"]}[emit](), output)
+        folder = None
+    else:
+        folder = Path(output) if output else Path("out", f"{built.manifest.kernel}.{built.manifest.arch}")
+        write_artifact(folder, built.files)
+    if format in MACHINE or emit:
+        print_findings(findings, sources, format, builds=[build_object(built, folder)])
+    else:
+        print_findings(findings, sources, format)
+        report(built, folder)
+    return exits.code_of(findings)
+
+
+def compile_kernel(source, arch, kernel, overrides, ptxas, emit, quiet) -> tuple[object, tuple[Diagnostic, ...]]:
+    """Build in memory: (Build, findings). Raises CakeError."""
+    from cake_core.pipeline import build
+
+    assembler, missing = (None, ()) if emit in ("ptx", "derived") else assembler_or_finding(ptxas, required=emit == "cubin")
+    with progress(f"building {source.name}", quiet) as on_step:
+        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, on_step=on_step)
+    return built, (*missing, *built.diagnostics)
+
+
+def write_artifact(folder: Path, files: dict[str, bytes]) -> None:
+    """The artifact, whole or not at all. A folder that holds something else is not replaced."""
+    from cake_core import artifact
+
+    if folder.exists() and not ((folder / "manifest.json").is_file() or folder.is_dir() and not any(folder.iterdir())):
+        raise click.UsageError(f"'{folder}' exists and is no artifact; it is left alone")
+    try:
+        artifact.write(folder, files)
+    except OSError as error:
+        raise click.FileError(str(error.filename or folder), error.strerror) from None
+
+
+def write_one(data: bytes, output: str | None) -> None:
+    if not output or output == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise click.FileError(output, error.strerror) from None
+
+
+def build_object(built, folder: Path | None) -> dict:
+    """The entry of `builds` in the JSON document."""
+    from dataclasses import asdict
+
+    from cake_core.artifact import sha256
+
+    files = [{"name": n, "bytes": len(d), "sha256": sha256(d)} for n, d in sorted(built.files.items())]
+    m = built.manifest
+    return {"kernel": m.kernel, "arch": m.arch, "folder": folder.as_posix() if folder else None, "files": files, "manifest": asdict(m)}
+
+
+# --- the report --------------------------------------------------------------------------------------------------
+
+
+def report(built, folder: Path) -> None:
+    m, plan = built.manifest, built.lowered.plan
+    click.echo(f"{m.kernel} for {m.arch}: {m.launch.threads} threads a CTA, cluster of {m.launch.cluster}, {m.launch.shared_bytes} bytes of shared memory\n")
+    roles = [(r["name"], _warps(r), r["instances"], r["warps"], r["pad_warps"] or None, r["words"].get("regs")) for r in m.roles]
+    table("Roles", ("role", "warps of the CTA", "instances", "warps each", "pads", "regs"), roles)
+    if m.shared_map:
+        table("Shared memory", ("name", "offset", "bytes", "holds", "swizzle"), [_shared_row(x) for x in m.shared_map], _free(built.arch, plan))
+    if m.pipelines:
+        table("Pipelines", ("pipeline", "slots", "buffers", "from", "to", "barriers"), [_pipeline_row(p) for p in m.pipelines])
+    if a := m.assembled:
+        click.echo(f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n")
+    click.echo("Not analysed: " + ", ".join(m.unproved) + "\n")
+    click.echo(f"Wrote {folder}")
+    for name, data in sorted(built.files.items()):
+        click.echo(f"  {name:<14} {len(data):>8} bytes")
+
+
+def _warps(role: dict) -> str:
+    first, last = role["first_warp"], role["first_warp"] + role["instances"] * role["warps"] - 1
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _shared_row(x: dict) -> tuple:
+    slots = "".join(f"[{s}]" for s in x["slots"])
+    if x["kind"] == "buffer":
+        return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]", x["swizzle"] or None
+    return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrivals a phase", None
+
+
+def _free(arch, plan) -> str:
+    limit = arch.limit("shared_bytes_per_block")
+    slack = plan.shared_bytes - plan.planned_bytes
+    return f"{plan.planned_bytes} bytes planned, {slack} to align the base, {limit - plan.shared_bytes} of {limit} free"
+
+
+def _pipeline_row(p: dict) -> tuple:
+    barriers = ", ".join(f"{b['name']}[{b['slots']}] of {b['count']}" for b in p["barriers"])
+    return p["name"], p["slots"], ", ".join(p["buffers"]), ", ".join(p["producers"]), ", ".join(p["consumers"]), barriers
+
+
+def _spills(a: dict) -> str:
+    spilled = a["spill_store_bytes"] + a["spill_load_bytes"]
+    return f"spills {a['spill_store_bytes']} bytes stored, {a['spill_load_bytes']} loaded" if spilled else "no spills"

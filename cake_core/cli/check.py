@@ -1,0 +1,65 @@
+"""`cake check`."""
+
+from __future__ import annotations
+
+import click
+
+from cake_core.cli import exits
+from cake_core.cli.build import settings_of
+from cake_core.cli.host import registry
+from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source
+from cake_core.diagnostics.model import CakeError, Diagnostic
+
+EPILOG = """\b
+Examples:
+  cake check kernels/*/*.cake
+  cake check kernel.cake --arch sm90 --set BM=64
+  cake check --format sarif kernel.cake > findings.sarif
+"""
+
+
+@click.command("check", epilog=EPILOG)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--arch", metavar="ARCH", help="Check for this target alone. [default: every target of each text]")
+@click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated.")
+@format_options
+def command(files, arch, settings, format, as_json) -> int:
+    """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
+
+    Findings go to stdout.
+    """
+    format = chosen_format(format, as_json)
+    overrides = settings_of(settings)
+    sources, findings, states = {}, [], []
+    with progress("checking", format in MACHINE) as on_step:
+        for file in dict.fromkeys(files):
+            on_step(file)
+            found = check_file(file, arch, overrides, sources)
+            findings += [d for d in found if d not in findings]
+            states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean"})
+    print_findings(findings, sources, format, to_stdout=True, files=states)
+    if format == "text" and not findings:
+        click.echo(f"{len(states)} text{'s' if len(states) != 1 else ''} clean")
+    return exits.code_of(findings)
+
+
+def check_file(file: str, arch: str | None, overrides: dict, sources: dict) -> list[Diagnostic]:
+    """All findings of one text; each kernel and target is checked apart, so that one error hides no other's."""
+    from cake_core.pipeline import build
+    from cake_core.syntax import parse
+
+    try:
+        source = read_source(file)
+        sources[source.name] = source
+        kernels = parse(source).kernels
+    except CakeError as error:
+        return list(error.diagnostics)
+    found: list[Diagnostic] = []
+    for kernel in kernels:
+        for target in [arch] if arch else (kernel.targets or [None]):
+            try:
+                new = build(source, registry(), target, overrides, kernel=kernel.name).diagnostics
+            except CakeError as error:
+                new = error.diagnostics
+            found += [d for d in new if d not in found]
+    return found

@@ -1,0 +1,28 @@
+"""Exit codes (docs/cli.md and `cake --help` have them too)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cake_core.diagnostics.model import Diagnostic, Severity
+
+CLEAN, FINDINGS, USAGE, ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+
+#: Findings that are no fault of the text: whole namespaces, and codes.
+ENGINE_NAMESPACES = {"plugin"}
+ENGINE_CODES = {
+    "assemble/no-assembler",
+    "assemble/ptxas-error",
+    "assemble/ptxas-failed",
+    "assemble/timeout",
+    "runtime/driver",
+    "runtime/no-gpu",
+}
+
+
+def code_of(diagnostics: Iterable[Diagnostic]) -> int:
+    """0 without errors, 3 if one of them is the engine's, else 1."""
+    errors = [d.code for d in diagnostics if d.severity is Severity.ERROR]
+    if any(c in ENGINE_CODES or c.partition("/")[0] in ENGINE_NAMESPACES for c in errors):
+        return ENGINE
+    return FINDINGS if errors else CLEAN

@@ -1,0 +1,52 @@
+"""The plugin registry of this process: loaded once, when a command first asks."""
+
+from __future__ import annotations
+
+from functools import cache
+
+_disabled: tuple[str, ...] = ()
+
+
+def disable(names: tuple[str, ...]) -> None:
+    """Leave out these plugins (`--no-plugin`): before anything asks for the registry."""
+    global _disabled
+    if names != _disabled:
+        _disabled = names
+        registry.cache_clear()
+        plugin_commands.cache_clear()
+
+
+@cache
+def registry():
+    """The registry. Raises CakeError where `--no-plugin` names none that is installed."""
+    from cake_core.plugins import load_registry
+
+    return load_registry(disabled=_disabled)
+
+
+@cache
+def plugin_commands() -> dict:
+    """Commands of plugins by name. Without a stranger's plugin there are none, and none is loaded to find out."""
+    return dict(registry().commands) if strangers() else {}
+
+
+def strangers() -> bool:
+    """Whether another distribution than ours brings a plugin. Reads metadata alone, since `cake --help` waits for it."""
+    from importlib.metadata import entry_points
+
+    dists = {id(p.dist): p.dist for p in entry_points(group="cake")}
+    return any(d is None or d.metadata["Name"].lower().replace("_", "-") != "cake-compiler" for d in dists.values())
+
+
+def plugin_packages() -> tuple[str, ...]:
+    """Top-level packages of the installed plugins, which may hold a `codes.toml`; none is imported."""
+    from cake_core.plugins.entries import find_entries
+
+    return tuple(sorted({e.point.value.partition(":")[0].partition(".")[0] for e in find_entries()}))
+
+
+def catalogue() -> dict:
+    """Every code known here: the compiler's and the installed plugins'."""
+    from cake_core.diagnostics import catalog
+
+    return catalog.catalogue(plugin_packages())

@@ -1,0 +1,106 @@
+"""`cake run`, and what it shares with `cake bench`: an artifact out of a file or a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from cake_core.cli import exits
+from cake_core.cli.build import build_options, compile_kernel, settings_of
+from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
+from cake_core.diagnostics.model import CakeError
+
+EPILOG = """\b
+Examples:
+  cake run kernels/gemm/gemm_sm90.cake
+  cake run kernels/gemm/gemm_sm90.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
+  cake run out/gemm_sm90.sm90 --reference kernels/gemm/gemm_sm90.py
+
+\b
+Inputs, the reference and its tolerance come from the Python file beside the text (kernel.cake: kernel.py) or --reference.
+Without one the kernel is run, and only writes outside its outputs are looked for.
+"""
+
+
+def parse_shape(text: str) -> dict[str, int]:
+    """`M=4096,N=4096` of --shape."""
+    shape = {}
+    for part in text.split(","):
+        name, equals, value = (x.strip() for x in part.partition("="))
+        if not equals or not name.isidentifier() or not value.isdecimal():
+            raise click.BadParameter(f"'{part}' is not NAME=SIZE", param_hint="--shape")
+        if name in shape:
+            raise click.BadParameter(f"'{name}' is given twice", param_hint="--shape")
+        shape[name] = int(value)
+    return shape
+
+
+def run_options(command):
+    """What run and bench share."""
+    for option in (
+        click.option("--reference", metavar="FILE.py", help="The Python file with shapes, inputs and reference. [default: beside the text]"),
+        click.option("--device", type=click.IntRange(min=0), default=0, show_default=True, help="Which GPU."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the inputs."),
+        click.option("--on", type=click.Choice(["gpu"]), default="gpu", show_default=True, help="Where it runs."),
+        click.option("--shape", "shapes", multiple=True, metavar="M=..,N=..", help="A shape; may be repeated. [default: those of the reference]"),
+    ):
+        command = option(command)
+    return build_options(command)
+
+
+@contextmanager
+def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxas, sources: dict) -> Iterator[tuple[Path, Path | None, tuple]]:
+    """(artifact folder, companion, findings of the build): a folder as it is, a text built into a temporary one."""
+    from cake_core import artifact
+
+    companion = Path(reference) if reference else None
+    if companion and not companion.is_file():
+        raise click.FileError(reference, "no such file")
+    if Path(target).is_dir():
+        if arch or kernel or settings:
+            raise click.UsageError("an artifact is built already: --arch, --kernel and --set go with a text")
+        yield Path(target), companion, ()
+        return
+    source = read_source(target)
+    sources[source.name] = source
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, None, quiet=False)
+    beside = Path(target).with_suffix(".py")
+    with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
+        folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")
+        artifact.write(folder, built.files)
+        yield folder, companion or (beside if target != "-" and beside.is_file() else None), findings
+
+
+@click.command("run", epilog=EPILOG)
+@click.argument("target", metavar="FILE|ARTIFACT")
+@run_options
+@format_options
+def command(target, shapes, on, seed, device, reference, arch, kernel, settings, ptxas, format, as_json) -> int:
+    """Run a kernel on the GPU and compare its outputs with the reference.
+
+    Outputs are poisoned before and guarded around; a wrong element, an unwritten one or a write outside is a finding.
+    """
+    from cake_core.cli.reports import show_run
+    from cake_core.runtime.execute import run_artifact
+
+    return execute(run_artifact, show_run, target, shapes, seed, device, reference, arch, kernel, settings, ptxas, chosen_format(format, as_json))
+
+
+def execute(job, show, target, shapes, seed, device, reference, arch, kernel, settings, ptxas, format) -> int:
+    """Run `job` on the artifact and show its report; findings and exit code as everywhere."""
+    wanted = [parse_shape(s) for s in shapes] or None
+    sources: dict = {}
+    try:
+        with artifact_of(target, reference, arch, kernel, settings, ptxas, sources) as (folder, companion, findings):
+            result = job(folder, companion, wanted, seed, device)
+    except CakeError as error:
+        print_findings(error.diagnostics, sources, format)
+        return exits.code_of(error.diagnostics)
+    print_findings(findings, sources, format, runs=[result.to_dict()])
+    if format in ("text", "concise"):
+        show(result)
+    return exits.code_of(findings) or (exits.CLEAN if result.ok else exits.FINDINGS)
