@@ -75,5 +75,10 @@ class Architecture:
     summary: str = ""
     source: object = field(default=None, compare=False)  # set by the plugin host: who offers it
 
+    @property
+    def assembler_target(self) -> str:
+        """What the assembler is asked for: a text for a target with architecture-specific features assembles for it alone."""
+        return self.target
+
     def limit(self, name: str) -> int:
         return self.limits[name].value

@@ -11,6 +11,7 @@ from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
 from cake_core.primitive import Function, Layout, Operation, Protocol, RoleWord, Space, ThreadGroup
+from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
 KINDS: dict[str, tuple[type, str, str]] = {
@@ -58,14 +59,14 @@ class Registry:
         """The name of this kind that is most like `name`, for "did you mean"."""
         return next(iter(get_close_matches(name, self.of_kind(kind), n=1)), None)
 
-    def architecture(self, name: str) -> Architecture:
-        """The architecture of that name.
+    def architecture(self, name: str, span: Span | None = None) -> Architecture:
+        """The architecture of that name; `span` is where a text asks for it.
 
         Raises `plugin/unknown-arch`; `plugin/broken` or `plugin/blocked` where a plugin that did not load offers it.
         """
         if name in self.architectures:
             return self.architectures[name]
-        if error := self.unavailable("arch", name):
+        if error := self.unavailable("arch", name, span):
             raise error
         names = ", ".join(f"'{n}'" for n in self.architectures)
         why = f"installed: {names}" if names else "no plugin that loaded offers an architecture"
@@ -73,9 +74,9 @@ class Registry:
             why += "; not loaded: " + ", ".join(f"{r.origin}" for r in suspects)
         close = self.closest("arch", name)
         fix = f"did you mean '{close}'?" if close else "install the plugin that offers it; 'cake plugins' lists what is there"
-        raise fail("plugin/unknown-arch", f"no architecture '{name}' is installed", why=why, fix=fix)
+        raise fail("plugin/unknown-arch", f"no architecture '{name}' is installed", span, why=why, fix=fix)
 
-    def unavailable(self, kind: str, name: str) -> CakeError | None:
+    def unavailable(self, kind: str, name: str, span: Span | None = None) -> CakeError | None:
         """The error to raise for a missing `name` if the plugin that offers it is known and not active, else None.
 
         A plugin that stopped early has not said all that it offers; what bears its name is taken to be its: plugin `x`,
@@ -88,10 +89,12 @@ class Registry:
             if f"{kind}:{name}" not in record.provides and name.split(".")[0] != record.name:
                 continue
             if record.status is Status.BLOCKED:
-                return fail("plugin/blocked", f"{what} '{name}' belongs to plugin {record.origin}, which is blocked", why=record.cause)
+                message = f"{what} '{name}' belongs to plugin {record.origin}, which is blocked"
+                return fail("plugin/blocked", message, span, why=record.cause, fix="let the plugin load")
             return fail(
                 "plugin/broken",
                 f"{what} '{name}' belongs to plugin {record.origin}, which is {record.status}",
+                span,
                 why=f"{record.where}: {record.cause}",
                 fix="'cake plugins -v' shows the traceback",
             )

@@ -52,6 +52,14 @@ class PluginRecord:
         return self.origin.plugin
 
     @property
+    def distribution(self) -> str:
+        return self.origin.distribution
+
+    @property
+    def version(self) -> str:
+        return self.origin.version
+
+    @property
     def where(self) -> str:
         """The step that failed, in words."""
         return f"in hook '{self.hook}'" if self.hook else "while it was loaded"

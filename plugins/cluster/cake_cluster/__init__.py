@@ -1,0 +1,1 @@
+"""Synchronisation of the CTAs of a cluster."""

@@ -1,0 +1,1 @@
+"""Register budgets of roles."""

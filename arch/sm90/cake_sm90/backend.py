@@ -1,0 +1,41 @@
+"""What a Hopper entry needs around the kernel's own statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.architecture import ClusterIdentity, Launch
+from cake_core.ptx.builder import Builder, Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Hopper:
+    """Implements `cake_core.architecture.Backend`."""
+
+    def entry_directives(self, launch: Launch) -> tuple[str, ...]:
+        """PTX ISA, performance-tuning directives and cluster dimension directives.
+
+        `.reqntid` fixes the block and with it the number of registers at entry, without which ptxas ignores
+        setmaxnreg (C7508). `.explicitcluster` makes a launch without cluster dimensions an error instead of a kernel
+        that waits for CTAs that do not exist.
+        """
+        directives = [f".reqntid {launch.threads}, 1, 1"]
+        if launch.min_ctas:
+            directives.append(f".minnctapersm {launch.min_ctas}")
+        if launch.cluster > 1:
+            directives += [".explicitcluster", f".reqnctapercluster {launch.cluster}, 1, 1"]
+        return tuple(directives)
+
+    def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
+        """PTX ISA, special registers. Clusters lie along x, so the rank in the cluster is the coordinate on its axis."""
+        if cluster == 1:
+            return ClusterIdentity(0, _read(builder, "%ctaid.x"), _read(builder, "%nctaid.x"))
+        return ClusterIdentity(
+            _read(builder, "%cluster_ctarank"),
+            _read(builder, "%clusterid.x"),
+            _read(builder, "%nclusterid.x"),
+        )
+
+
+def _read(builder: Builder, register: str):
+    return builder.op("mov.u32", Sym(register))
