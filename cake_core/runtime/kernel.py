@@ -1,0 +1,236 @@
+"""A loaded kernel as a callable."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cake_core.runtime import views as arrays
+from cake_core.runtime.binding import Binding, Signature, bind_shapes, check_pointers, name_arguments, read_signature, scalar
+from cake_core.runtime.device_array import DeviceArray
+from cake_core.runtime.driver import Driver, driver
+from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.formula import formula_text
+from cake_core.runtime.launch import (
+    ArgumentBlock,
+    Loaded,
+    check_device,
+    configuration,
+    grid_blocks,
+    load_function,
+    load_library,
+    relaunch,
+)
+from cake_core.runtime.loader import LoadedArtifact, read_artifact
+from cake_core.runtime.lru import Lru
+from cake_core.runtime.maps import TensorMaps
+from cake_core.runtime.views import View
+
+BINDINGS, LAUNCHES = 256, 256  # shapes, and argument sets, that a kernel remembers
+CONFIGURATIONS = 64  # streams that a prepared launch remembers
+
+
+class Kernel:
+    """A kernel of an artifact, for calls on GPU arrays.
+
+        d = k(A=a, B=b)               # sizes from shapes; D is allocated and returned
+        k(a, b, d, stream=s)          # positional: the parameters in order, sizes left out
+
+    Arrays: torch, cupy, anything with `__cuda_array_interface__` or `__dlpack__`. Sizes that shapes name may be left out
+    or given (they must agree). An `out` array left out is allocated: by torch or cupy if the first array is theirs (and
+    cupy has the type), else as a DeviceArray. Returns the array written, or a tuple of several in the order of the text.
+
+    Launches on `stream` (a stream object or handle); None is torch's or cupy's current stream if their arrays are given,
+    else the legacy default stream. Nothing waits for the GPU. With outputs given, a call after the first on a device
+    allocates no device memory and may be captured into a graph.
+
+    Raises LaunchError before anything is launched where an argument breaks the contract, DriverError where the driver
+    refuses. May be called from several threads.
+    """
+
+    def __init__(self, artifact: LoadedArtifact):
+        self.artifact = artifact
+        self.manifest = artifact.manifest
+        self._signature: Signature = read_signature(artifact.manifest)
+        self._maps = TensorMaps(artifact.manifest.tensor_maps)
+        self._bindings: Lru[Binding] = Lru(BINDINGS)
+        self._launches: Lru[Launch] = Lru(LAUNCHES)
+        self._loaded: dict[tuple[int, int], Loaded] = {}
+        self._library: Any = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self.manifest.kernel
+
+    @property
+    def unproved(self) -> tuple[str, ...]:
+        """What the build did not prove of this kernel."""
+        return tuple(self.manifest.unproved)
+
+    @property
+    def signature(self) -> str:
+        """The parameters as the text has them."""
+        kind = lambda p: f"{p.mode} {p.elem}[{', '.join(map(formula_text, p.shape))}]" if p.kind == "tensor" else p.elem  # noqa: E731
+        return f"{self.name}({', '.join(f'{p.name}: {kind(p)}' for p in self.manifest.params)})"
+
+    def __repr__(self) -> str:
+        unproved = f", unproved: {', '.join(self.unproved)}" if self.unproved else ""
+        return f"<cake kernel {self.signature} for {self.manifest.arch}{unproved}>"
+
+    def __call__(self, *args: Any, stream: Any = None, **kwargs: Any) -> Any:
+        given = name_arguments(self._signature, args, kwargs)
+        handle = self._stream(given) if stream is None else arrays.stream_handle(stream)
+        launch, results = self._ready(given, handle)
+        launch.run(handle)
+        return results
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
+        """Check the arguments now and build everything that a launch needs: `p = k.prepare(A=a, B=b, D=d); p(stream=s)`.
+
+        The arrays are kept alive and must stay where they are. The first launch on each stream builds a configuration.
+        """
+        given = name_arguments(self._signature, args, kwargs)
+        current = arrays.current_stream(self._arrays(given))
+        launch, results = self._ready(given, current())
+        return Prepared(launch, current, results, tuple(given.values()))
+
+    def _arrays(self, given: dict[str, Any]) -> list[Any]:
+        return [given[p.name] for p in self._signature.tensors if p.name in given]
+
+    def _stream(self, given: dict[str, Any]) -> int:
+        return arrays.current_stream(self._arrays(given))()
+
+    def _ready(self, given: dict[str, Any], stream: int) -> tuple[Launch, Any]:
+        """The launch for these arguments, from the cache where they were seen before, and what a call returns."""
+        s, cuda = self._signature, driver()
+        views = {p.name: arrays.describe(p.name, given[p.name], stream, cuda) for p in s.tensors if p.name in given}
+        scalars = {p.name: scalar(p, given[p.name]) for p in s.scalars if p.name in given}
+        for view in views.values():
+            if view.order is not None and view.device is not None and (view.order or 1) != (stream or 1):  # 1: the legacy stream too
+                with cuda.active(cuda.context(view.device)):
+                    cuda.order_after(view.order, stream)
+        # Floats by their bits: 0.0 and -0.0 are equal, NaN is not equal to itself.
+        numbers = tuple((n, x.hex() if type(x) is float else x) for n, x in scalars.items())
+        shape_key = (tuple((n, v.shape, v.strides, v.elem.name) for n, v in views.items()), numbers)
+        binding = self._bindings.get(shape_key, lambda: bind_shapes(s, views, scalars))
+        if binding.missing:
+            first = next(iter(self._arrays(given)), None)
+            device = next((v.device for v in views.values() if v.device is not None), None)
+            for name in binding.missing:
+                elem = next(p.elem for p in s.tensors if p.name == name)
+                given[name] = allocate(binding.shapes[name], elem, first, self._device(cuda, device), cuda)
+                views[name] = arrays.describe(name, given[name], stream, cuda)
+        key = (shape_key, tuple((v.pointer, v.device, v.readonly) for v in views.values()))
+        launch = self._launches.get(key, lambda: self._build(cuda, binding, views))
+        outputs = tuple(given[name] for name in s.outputs)
+        return launch, outputs[0] if len(outputs) == 1 else outputs or None
+
+    def _build(self, cuda: Driver, b: Binding, views: dict[str, View]) -> Launch:
+        device = self._device(cuda, check_pointers(self._signature, b, views))
+        loaded = self._load(cuda, device)
+        blocks = grid_blocks(self._signature, b, loaded.resident)
+        block = ArgumentBlock(cuda, self._signature, b, views, self._maps) if blocks else None
+        return Launch(cuda, self.manifest.launch, loaded, blocks, block)
+
+    @staticmethod
+    def _device(cuda: Driver, device: int | None) -> int:
+        """The arrays' device; without memory anywhere, the current context's, else 0."""
+        if device is not None:
+            return device
+        return int(cuda.call("cuCtxGetDevice")) if cuda.current() is not None else 0
+
+    def _load(self, cuda: Driver, device: int) -> Loaded:
+        context = cuda.context(device)
+        key = (device, int(context))
+        if key not in self._loaded:
+            with self._lock:
+                if key not in self._loaded:
+                    check_device(cuda, self.artifact, device)
+                    with cuda.active(context):
+                        if self._library is None:
+                            self._library = load_library(cuda, self.artifact)
+                        self._loaded[key] = load_function(cuda, self.artifact, self._library, context, device)
+        return self._loaded[key]
+
+
+class Launch:
+    """One set of arguments made ready, for any stream and thread. `blocks` 0: there is nothing to do."""
+
+    __slots__ = ("_address", "_api_launch", "_block", "_configurations", "_driver", "_function", "_info", "_loaded", "blocks")
+
+    def __init__(self, cuda: Driver, info: Any, loaded: Loaded, blocks: int, block: ArgumentBlock | None):
+        self._driver, self._info, self._loaded, self._block, self.blocks = cuda, info, loaded, block, blocks
+        self._function = loaded.function
+        self._address = block.address if block else 0
+        self._api_launch = cuda.api.cuLaunchKernelEx
+        self._configurations: dict[int, Any] = {}
+
+    def run(self, stream: int) -> None:
+        """Launch on the stream of this handle."""
+        config = self._configurations.get(stream)
+        if config is None:
+            if not self.blocks:
+                return
+            config = self._configure(stream)
+        status = self._api_launch(config, self._function, self._address, 0)[0]
+        if status:
+            relaunch(self._driver, self._loaded, config, self._address, status)
+
+    def _configure(self, stream: int) -> Any:
+        config = configuration(self._driver, self._info, self.blocks, stream)
+        if len(self._configurations) >= CONFIGURATIONS:
+            self._configurations = {}
+        self._configurations[stream] = config
+        return config
+
+
+class Prepared:
+    """A launch whose arguments are fixed: `p(stream=None)` costs little more than the driver's own call.
+
+    `outputs` is what a call returns: the array written, or a tuple.
+    """
+
+    __slots__ = ("_current", "_keep", "_launch", "outputs")
+
+    def __init__(self, launch: Launch, current: Callable[[], int], outputs: Any, keep: tuple):
+        self._launch, self._current, self.outputs, self._keep = launch, current, outputs, keep
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid; 0 where a launch does nothing."""
+        return self._launch.blocks
+
+    def __call__(self, stream: Any = None) -> Any:
+        if stream is None:
+            stream = self._current()
+        elif type(stream) is not int:
+            stream = arrays.stream_handle(stream)
+        self._launch.run(stream)
+        return self.outputs
+
+
+def allocate(shape: tuple[int, ...], elem: str, like: Any, device: int, cuda: Driver) -> Any:
+    """An uninitialised array of the kind of `like`. cupy has no bf16 of its own: there it is a DeviceArray."""
+    e = ELEMENTS[elem]
+    if arrays.is_torch(like):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, e.torch), device=like.device)
+    if arrays.library(like) == "cupy" and e.typestr is not None:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(device):
+            return cupy.empty(shape, dtype=e.typestr)
+    return DeviceArray(shape, elem, device, cuda)
+
+
+def load(folder: str | Path) -> Kernel:
+    """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call.
+
+    Raises ArtifactError (`runtime/artifact-*`) where the folder is no whole artifact of this version.
+    """
+    return Kernel(read_artifact(folder))
+
+

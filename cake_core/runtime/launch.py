@@ -1,0 +1,150 @@
+"""The loaded function on a device, and a launch made ready: configuration, argument block, grid."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from cake_core.artifact import LaunchInfo
+from cake_core.runtime.binding import Binding, Signature
+from cake_core.runtime.driver import WRONG_CONTEXT, Driver, name_of
+from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.errors import DriverError, LaunchError
+from cake_core.runtime.loader import LoadedArtifact
+from cake_core.runtime.maps import TensorMaps
+from cake_core.runtime.views import View
+
+MAX_GRID = 2**31 - 1  # blocks along x (CUDA C++ Programming Guide, technical specifications)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The kernel's function in one context. `resident`: clusters that the device holds at once."""
+
+    context: Any
+    device: int
+    function: Any
+    resident: int
+
+
+def load_library(driver: Driver, artifact: LoadedArtifact) -> Any:
+    """The cubin as a library: loaded once for all contexts."""
+    return driver.call("cuLibraryLoadData", artifact.cubin, [], [], 0, [], [], 0)
+
+
+def check_device(driver: Driver, artifact: LoadedArtifact, device: int) -> None:
+    """A cubin runs on the compute capability that it was built for, and on no other."""
+    m = artifact.manifest
+    found = driver.compute_capability(device)
+    if found != tuple(m.compute_capability):
+        wanted = "{}.{}".format(*m.compute_capability)
+        message = f"'{m.kernel}' is built for {m.arch} (compute capability {wanted}), device {device} is '{driver.device_name(device)}' with {found[0]}.{found[1]}"
+        raise DriverError("runtime/device-mismatch", message, fix="build the kernel for this device with '--arch'")
+
+
+def load_function(driver: Driver, artifact: LoadedArtifact, library: Any, context: Any, device: int) -> Loaded:
+    """Function, its shared-memory limit and its residency in `context`, which must be current."""
+    m, launch = artifact.manifest, artifact.manifest.launch
+    try:
+        kernel = driver.call("cuLibraryGetKernel", library, m.entry.encode())
+    except DriverError as error:
+        why = error.diagnostic.message
+        raise DriverError("runtime/no-entry", f"the cubin in '{artifact.folder}' holds no entry '{m.entry}'", why=why) from None
+    function = driver.call("cuKernelGetFunction", kernel)
+    attribute = driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    most = driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    if launch.shared_bytes > most:
+        raise DriverError("runtime/shared-memory", f"'{m.kernel}' needs {launch.shared_bytes} bytes of shared memory a block, device {device} has {most}")
+    driver.call("cuFuncSetAttribute", function, attribute, launch.shared_bytes)
+    resident = resident_clusters(driver, function, launch, driver.attribute(device, "MULTIPROCESSOR_COUNT"))
+    if launch.persistent and resident < 1:
+        raise DriverError("runtime/does-not-fit", f"no block of '{m.kernel}' fits on a multiprocessor of device {device}")
+    return Loaded(context, device, function, resident)
+
+
+def resident_clusters(driver: Driver, function: Any, launch: LaunchInfo, multiprocessors: int) -> int:
+    """Clusters that run at once by the driver's occupancy calculation, and at most `ctas_per_sm` blocks a multiprocessor."""
+    if launch.cluster > 1:
+        # The query wants a whole configuration; its grid must be a multiple of the cluster, its size does not matter.
+        resident = driver.call("cuOccupancyMaxActiveClusters", function, configuration(driver, launch, launch.cluster, 0))
+    else:
+        a_multiprocessor = driver.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, launch.threads, launch.shared_bytes)
+        resident = a_multiprocessor * multiprocessors
+    if launch.ctas_per_sm:
+        resident = min(resident, launch.ctas_per_sm * multiprocessors // launch.cluster)
+    return resident
+
+
+def grid_blocks(s: Signature, b: Binding, resident: int) -> int:
+    """Blocks of the grid: one cluster a work item, or, persistent, as many as are resident. 0: nothing to launch."""
+    launch = s.manifest.launch
+    items = max(int(b.items), 0)
+    blocks = (min(items, resident) if launch.persistent else items) * launch.cluster
+    if blocks > MAX_GRID:
+        raise LaunchError("runtime/grid", f"'{s.kernel}' would need a grid of {blocks} blocks; {MAX_GRID} is the limit")
+    return blocks
+
+
+def configuration(driver: Driver, launch: LaunchInfo, blocks: int, stream: int) -> Any:
+    api = driver.api
+    config = api.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = launch.threads, 1, 1
+    config.sharedMemBytes = launch.shared_bytes
+    config.hStream = api.CUstream(stream)
+    if launch.cluster > 1:
+        attribute = api.CUlaunchAttribute()
+        attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z = launch.cluster, 1, 1
+        config.attrs = [attribute]
+        config.numAttrs = 1
+    return config
+
+
+class ArgumentBlock:
+    """The `void**` that a launch takes: one pointer an entry parameter, into maps and 8-byte cells that it owns.
+
+    The driver copies what the pointers point to during the launch call, so a block serves any number of launches and
+    threads as long as nobody writes it.
+    """
+
+    __slots__ = ("address", "_cells", "_maps", "_pointers")
+
+    def __init__(self, driver: Driver, s: Signature, b: Binding, views: dict[str, View], maps: TensorMaps):
+        entries = s.manifest.entry_params
+        spare = next((v.pointer for v in views.values() if v.pointer and 0 not in v.shape), 256)
+        self._cells = ctypes.create_string_buffer(8 * max(len(entries), 1))
+        self._maps = []
+        first, pointers = ctypes.addressof(self._cells), []
+        elements = {p.name: ELEMENTS[p.elem] for p in s.scalars}
+        for i, entry in enumerate(entries):
+            pointers.append(first + 8 * i)
+            match entry.kind:
+                case "map":
+                    tensor = maps.infos[entry.ref].tensor
+                    made = maps.get(driver, entry.ref, views[tensor].pointer, b.shapes[tensor], b.strides[tensor], spare)
+                    self._maps.append(made)
+                    pointers[-1] = int(made.getPtr())
+                case "pointer":
+                    struct.pack_into("<Q", self._cells, 8 * i, views[entry.ref].pointer)
+                case "scalar" if elements[entry.ref].lo is None:
+                    struct.pack_into(elements[entry.ref].pack, self._cells, 8 * i, b.values[entry.ref])
+                case "scalar":
+                    struct.pack_into("<q", self._cells, 8 * i, b.values[entry.ref])  # sign-extended: right for any width
+        self._pointers = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
+        self.address = ctypes.addressof(self._pointers)
+
+
+def relaunch(driver: Driver, loaded: Loaded, config: Any, address: int, status: Any) -> None:
+    """A launch that did not succeed: once more with the function's context current, if that was the reason; else raise.
+
+    Asking for the current context before every launch would cost more than the launch may add; a wrong one is always
+    refused, since function and stream belong to their context.
+    """
+    if name_of(status) in WRONG_CONTEXT:
+        with driver.active(loaded.context):
+            driver.call("cuLaunchKernelEx", config, loaded.function, address, 0)
+        return
+    driver.refuse("cuLaunchKernelEx", status)

@@ -1,0 +1,135 @@
+"""Reads an artifact folder and refuses a damaged one with a `runtime/artifact-*` diagnostic."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from cake_core.artifact import Formula, Manifest, sha256
+from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.errors import ArtifactError
+from cake_core.runtime.formula import FormulaError, compile_formula
+
+MANIFEST, CUBIN = "manifest.json", "kernel.cubin"
+REBUILD = "build the artifact again with 'cake build'"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedArtifact:
+    folder: Path
+    manifest: Manifest
+    cubin: bytes
+
+
+def read_artifact(folder: str | Path) -> LoadedArtifact:
+    """Read and verify `manifest.json` and `kernel.cubin` of `folder`. Raises ArtifactError."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
+    manifest = read_manifest(folder)
+    cubin = _read(folder, CUBIN, "runtime/artifact-no-cubin", "it was built without an assembler; install one and build again")
+    stated = manifest.hashes.get(CUBIN)
+    if stated is not None and sha256(cubin) != stated:
+        why = "the file was changed or damaged after the build"
+        raise ArtifactError("runtime/artifact-hash", f"'{CUBIN}' in '{folder}' does not have the hash that its manifest states", why=why, fix=REBUILD)
+    if reason := _elf_fault(cubin):
+        raise ArtifactError("runtime/artifact-cubin", f"'{CUBIN}' in '{folder}' is no whole cubin: {reason}", fix=REBUILD)
+    return LoadedArtifact(folder, manifest, cubin)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    text = _read(folder, MANIFEST, "runtime/artifact-no-manifest", REBUILD)
+    try:
+        manifest = Manifest.from_json(text.decode("utf-8"))
+        _verify(manifest)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # JSON and UTF-8 errors are ValueErrors
+        reason = f"'{MANIFEST}' in '{folder}' can't be used: {error}"
+        raise ArtifactError("runtime/artifact-manifest", reason, fix=REBUILD) from None
+    return manifest
+
+
+def _read(folder: Path, name: str, code: str, fix: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except FileNotFoundError:
+        raise ArtifactError(code, f"'{folder}' holds no '{name}'", fix=fix) from None
+    except OSError as error:
+        raise ArtifactError("runtime/artifact-unreadable", f"'{folder / name}' can't be read: {error.strerror}") from None
+
+
+def _verify(m: Manifest) -> None:
+    """What the launch relies on. Raises ValueError with a plain reason (FormulaError is one)."""
+    names = [p.name for p in m.params]
+    if len(set(names)) != len(names):
+        raise ValueError("two parameters have one name")
+    scalars = [p.name for p in m.params if p.kind == "scalar"]
+    for p in m.params:
+        _need(p.kind in ("scalar", "tensor"), f"parameter '{p.name}' is of unknown kind '{p.kind}'")
+        _need(p.elem in ELEMENTS, f"parameter '{p.name}' has the unknown element type '{p.elem}'")
+        if p.kind == "tensor":
+            _need(p.mode in ("in", "out", "inout"), f"tensor '{p.name}' has the unknown mode '{p.mode}'")
+            _need(isinstance(p.align, int) and p.align >= 1, f"tensor '{p.name}' has the alignment {p.align!r}")
+            for dim in p.shape:
+                compile_formula(dim, scalars)
+        else:
+            _need(ELEMENTS[p.elem].pack is not None, f"scalar '{p.name}' of type '{p.elem}' can't be passed")
+    tensors = {p.name: p for p in m.params if p.kind == "tensor"}
+    for t in m.tensor_maps:
+        _need(t.tensor in tensors, f"tensor map '{t.param}' is of the unknown tensor '{t.tensor}'")
+        _need(len(t.box) == len(tensors[t.tensor].shape), f"the box of tensor map '{t.param}' has another rank than '{t.tensor}'")
+        _need(1 <= len(t.box) <= 5, f"tensor map '{t.param}' has rank {len(t.box)}; 1 to 5 are possible")
+        _need(t.swizzle in (0, 32, 64, 128), f"tensor map '{t.param}' has the swizzle {t.swizzle}")
+        _need(t.elem in ELEMENTS and ELEMENTS[t.elem].map_type is not None, f"tensor map '{t.param}' can't hold '{t.elem}'")
+    for e in m.entry_params:
+        known = {"map": range(len(m.tensor_maps)), "pointer": tensors, "scalar": scalars}.get(e.kind)
+        _need(known is not None, f"an entry parameter is of unknown kind '{e.kind}'")
+        _need(e.ref in known, f"an entry parameter refers to the unknown {e.kind} {e.ref!r}")
+    launch = m.launch
+    for what, value in (("threads", launch.threads), ("cluster", launch.cluster), ("ctas_per_sm", launch.ctas_per_sm or 1)):
+        _need(isinstance(value, int) and value >= 1, f"launch has {what} {value!r}")
+    _need(isinstance(launch.shared_bytes, int) and launch.shared_bytes >= 0, f"launch has shared_bytes {launch.shared_bytes!r}")
+    _formula(launch.items, scalars)
+    for check in m.requires:
+        _formula(check.formula, scalars)
+        _need(isinstance(check.text, str), "a require has no text")
+    major, minor = m.compute_capability
+    _need(isinstance(major, int) and isinstance(minor, int), "compute_capability is no pair of numbers")
+    _need(isinstance(m.entry, str) and m.entry.isascii() and bool(m.entry), f"entry is {m.entry!r}")
+    _need(isinstance(m.hashes, dict), "hashes is no table")
+
+
+def _need(condition: bool, reason: str) -> None:
+    if not condition:
+        raise ValueError(reason)
+
+
+def _formula(tree: Formula, scalars: list[str]) -> None:
+    try:
+        compile_formula(tree, scalars)
+    except FormulaError as error:
+        raise ValueError(str(error)) from None
+
+
+def _elf_fault(data: bytes) -> str | None:
+    """Why `data` is no complete 64-bit little-endian ELF file (a cubin is one), or None.
+
+    The driver reads a cubin without being told its length, so a truncated one must not reach it. Checked are the
+    header, and that every section, segment and table of headers lies inside the file (ELF-64 object file format).
+    """
+    if data[:4] != b"\x7fELF" or len(data) < 64:
+        return "it does not start with an ELF header"
+    if data[4:6] != b"\x02\x01":
+        return "it is no 64-bit little-endian ELF file"
+    phoff, shoff = struct.unpack_from("<QQ", data, 32)
+    phentsize, phnum, shentsize, shnum = struct.unpack_from("<4H", data, 54)
+    if phoff + phentsize * phnum > len(data) or shoff + shentsize * shnum > len(data):
+        return "it is cut short"
+    if shnum == 0 or shentsize < 64:
+        return "it has no sections"
+    for i in range(shnum):
+        kind, = struct.unpack_from("<I", data, shoff + i * shentsize + 4)
+        offset, size = struct.unpack_from("<QQ", data, shoff + i * shentsize + 24)
+        if kind not in (0, 8) and offset + size > len(data):  # SHT_NULL and SHT_NOBITS occupy no bytes of the file
+            return "it is cut short"
+    return None
