@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 from cake_core.ir.nodes import All, Attr, Expr, Index, Int, Name, Slice
 from cake_core.ir.types import Tile
@@ -64,3 +65,21 @@ def _part(index: Expr, dim) -> Part:
             return Part(lo, size.value if isinstance(size, Int) else size)
         case _:
             return Part(index, None)
+
+
+def names(node) -> Iterator[Name]:
+    """The names in an expression, in text order."""
+    if isinstance(node, Name):
+        yield node
+    elif isinstance(node, tuple):
+        for x in node:
+            yield from names(x)
+    elif isinstance(node, Expr):
+        for f in fields(node):
+            if f.name not in ("span", "type"):
+                yield from names(getattr(node, f.name))
+
+
+def fragments_in(expr: Expr) -> tuple[Name, ...]:
+    """The register tiles that an expression names: they say how its elements lie over the threads."""
+    return tuple(n for n in names(expr) if isinstance(n.type, Tile) and n.type.space == "frag")
