@@ -27,7 +27,9 @@ class Launch:
     """What the host must know to launch: derived from the roles, buffers and cluster of a kernel.
 
     `threads` a CTA; `cluster` CTAs a cluster; `shared_bytes` of dynamic shared memory, base alignment slack included;
-    `entry_registers` a thread at entry, from the register file and `threads`.
+    `entry_registers` a thread at entry, from the register file, `threads` and `min_ctas`. `min_ctas`: CTAs that must fit
+    on a multiprocessor; given (1 at least) wherever a role word acts at role entry, since the assembler takes the
+    number of registers at entry as known only then.
     """
 
     threads: int
