@@ -22,11 +22,11 @@ def annotation(d: Diagnostic) -> str:
     properties: dict[str, object] = {}
     if d.span and d.span.line:
         properties |= {"file": d.span.file, "line": d.span.line, "endLine": d.span.end_line}
-        if d.span.line == d.span.end_line:  # the service takes columns of one line only
-            properties |= {"col": d.span.column, "endColumn": max(d.span.end_column, d.span.column)}
+        if d.span.line == d.span.end_line:  # the service takes columns of one line only, the last included
+            properties |= {"col": d.span.column, "endColumn": max(d.span.end_column - 1, d.span.column)}
     properties["title"] = d.code
     details = [f"{name}: {value}" for name, value in (("why", d.why), ("fix", d.fix)) if value]
-    details = [f"{r.message} ({r.span})" for r in d.related] + details
+    details = [f"{r.message} ({r.span})" if r.span.line else r.message for r in d.related] + details
     head = ",".join(f"{k}={_property(str(v))}" for k, v in properties.items())
     return f"::{COMMAND[d.severity]} {head}::{_data(chr(10).join([d.message, *details]))}"
 

@@ -102,7 +102,8 @@ def excerpt(text: str, column: int, end_column: int) -> tuple[str, int, int]:
     Tabs go to the next multiple of TAB, wide characters take two cells, characters that a terminal would obey are
     replaced, and a long line is cut around the span.
     """
-    column, end_column = max(column, 1), max(end_column, column + 1)
+    column = max(column, 1)
+    end_column = max(end_column, column + 1)
     cells, position, shown = [], 0, []  # cells[i]: where character i starts
     for c in text:
         cells.append(position)

@@ -1,0 +1,89 @@
+"""JSON against its published schema, SARIF against the parts of its standard that we use, GitHub commands."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from cake_core.diagnostics import Diagnostic, Related, Severity, render
+from cake_core.diagnostics.catalog import core_table
+from cake_core.diagnostics.json import SCHEMA_FILE, document
+from cake_core.source import NOWHERE, Span
+
+SPAN = Span("dir/a b,c.cake", 3, 5, 4, 2)
+FOUND = [
+    Diagnostic("type/unknown-name", "'x' is 100%\nunknown: a, b", SPAN, role="math", why="so", fix="do", related=(Related("seen", SPAN), Related("unplaced", NOWHERE))),
+    Diagnostic("acme/own-code", "a stranger's", severity=Severity.WARNING, rule_version="1.2"),
+    Diagnostic("type/unknown-name", "a note", Span("b.cake", 1, 2, 1, 7), Severity.NOTE, iteration="k = 0"),
+]
+
+
+def schema() -> dict:
+    return json.loads(SCHEMA_FILE.read_text())
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+@pytest.mark.parametrize("found", [[], FOUND, FOUND[:1], FOUND[1:2]])
+def test_json_is_as_its_schema_says(found):
+    data = json.loads(render(found, [], "json"))
+    jsonschema.validate(data, schema())
+    assert data["outcome"] == ("errors" if any(d.severity is Severity.ERROR for d in found) else "clean")
+    assert len(data["diagnostics"]) == len(found)
+
+
+def test_json_says_all_that_a_finding_says():
+    (d,) = json.loads(render(FOUND[:1], [], "json"))["diagnostics"]
+    assert d["span"] == {"file": "dir/a b,c.cake", "line": 3, "column": 5, "end_line": 4, "end_column": 2}
+    assert (d["code"], d["severity"], d["role"], d["why"], d["fix"]) == ("type/unknown-name", "error", "math", "so", "do")
+    assert d["related"] == [{"message": "seen", "span": d["span"]}, {"message": "unplaced", "span": None}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"schema_version": 2},
+        {"outcome": "proved"},
+        {"unheard_of": 1},
+        {"diagnostics": [{"code": "type/x"}]},
+        {"builds": [{"kernel": "k"}]},
+        {"files": [{"file": "a", "state": "odd"}]},
+    ],
+)
+def test_the_schema_refuses_what_is_not_of_it(wrong):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document([]) | wrong, schema())
+
+
+def test_sarif_has_the_shape_of_the_standard():
+    log = json.loads(render(FOUND, [], "sarif"))
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    ids = [r["id"] for r in driver["rules"]]
+    assert driver["name"] == "cake" and len(ids) == len(set(ids))
+    assert set(core_table()) <= set(ids), "rules that did not fire are listed too"
+    assert run["columnKind"] == "unicodeCodePoints"
+    for result in run["results"]:
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note") and result["message"]["text"]
+        for place in (*result["locations"], *result.get("relatedLocations", ())):
+            region = place["physicalLocation"]["region"]
+            assert all(region[k] >= 1 for k in ("startLine", "startColumn", "endLine", "endColumn"))
+    by_level = {r["level"]: r for r in run["results"]}
+    assert by_level["error"]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "dir/a%20b%2Cc.cake"
+    assert len(by_level["error"]["relatedLocations"]) == 1, "a place that no text has is no location"
+    assert by_level["warning"]["locations"] == []
+
+
+def test_github_commands_are_escaped_and_one_line_each():
+    lines = render(FOUND, [], "github").splitlines()
+    assert lines[1] == (
+        "::error file=dir/a b%2Cc.cake,line=3,endLine=4,title=type/unknown-name::'x' is 100%25%0Aunknown: a, b%0Aseen (dir/a b,c.cake:3:5)%0Aunplaced%0Awhy: so%0Afix: do"
+    )
+    assert lines[0] == "::notice file=b.cake,line=1,endLine=1,col=2,endColumn=6,title=type/unknown-name::a note"
+    assert lines[2] == "::warning title=acme/own-code::a stranger's"
