@@ -15,8 +15,10 @@ class Hopper:
     def entry_directives(self, launch: Launch) -> tuple[str, ...]:
         """PTX ISA, performance-tuning directives and cluster dimension directives.
 
-        `.reqntid` fixes the block and with it the number of registers at entry, without which ptxas ignores
-        setmaxnreg (C7508). `.explicitcluster` makes a launch without cluster dimensions an error instead of a kernel
+        `.reqntid` fixes the block. `.minnctapersm` fixes the number of registers at entry: without it ptxas 13.5 ignores
+        setmaxnreg (C7508), also for a block of known size. It is not written unasked, because it lets ptxas spend
+        registers that a kernel without setmaxnreg may rather want as occupancy (CUDA C++ Programming Guide, launch bounds).
+        `.explicitcluster` makes a launch without cluster dimensions an error instead of a kernel
         that waits for CTAs that do not exist.
         """
         directives = [f".reqntid {launch.threads}, 1, 1"]

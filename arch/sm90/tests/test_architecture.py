@@ -110,10 +110,20 @@ def test_the_entry_assembles_without_a_word(cluster):
 @pytest.mark.parametrize("threads", [128, 256, 384, 512])
 def test_the_directives_fix_the_registers_at_entry(threads):
     """With setmaxnreg in the text the assembler reports the share that every thread enters with."""
-    given = launch(threads)
+    given = launch(threads, min_ctas=1)
     m = module(given)
     m.builder.emit("setmaxnreg.dec.sync.aligned.u32", 24)
     m.builder.emit("ret")
     assembled = assemble(m.print()[0], SM90.assembler_target, "k")
     assert assembled.diagnostics == ()
     assert assembled.usage.registers == min(given.entry_registers, SM90.limit("registers_per_thread"))
+
+
+@needs_assembler()
+def test_without_a_number_of_ctas_the_assembler_ignores_setmaxnreg():
+    """Why `Launch.min_ctas` must be given with `regs`; where this stops failing, the directive may go."""
+    m = module(launch())
+    m.builder.emit("setmaxnreg.dec.sync.aligned.u32", 24)
+    m.builder.emit("ret")
+    with pytest.raises(CakeError, match="C7508"):
+        assemble(m.print()[0], SM90.assembler_target, "k")
