@@ -1,0 +1,88 @@
+"""`tma.load`: a box of a tensor into shared memory, completing bytes on a barrier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
+from cake_core.ir.build import by_leader, op as statement
+from cake_core.ir.nodes import Block, Int, Name, Op
+from cake_core.ir.places import root
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.ptx.builder import Addr
+from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
+from cake_tma.instruction import map_operand
+from cake_tma.tiles import extent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Operation):
+    """Schedule form: `tma.load x <- T[..] [multicast AXIS]`. Derived form: `tma.load x <- T[..] signal b [mask M]`, one box.
+
+    Elements outside the tensor are filled with zeros, and the barrier still receives all bytes of the box.
+    Multicast cuts the box along its slowest dimension into equal parts; each CTA loads its part into all CTAs of the cluster,
+    at the same offset, and each barrier receives the bytes of the whole tile.
+    """
+
+    name: str = "tma.load"
+    operands: tuple[Parameter, ...] = (Parameter("dst", "tile", ("shared",), writable=True),)
+    arrows: tuple[str, ...] = ("<-",)
+    value: Parameter | None = Parameter("src", "tile", ("global",))
+    words: tuple[WordSpec, ...] = (
+        WordSpec("multicast", "axis", Form.SCHEDULE, help="the CTAs along this axis load a part each and receive all"),
+        WordSpec("signal", "barrier", Form.DERIVED, required=True, help="the barrier that receives the bytes"),
+        WordSpec("mask", "constant", Form.DERIVED, help="bit i: CTA i of the cluster receives the box"),
+    )
+    capabilities: frozenset[str] = frozenset({"tma"})
+    doc: str = "PTX ISA, cp.async.bulk.tensor (.shared::cluster.global, .mbarrier::complete_tx::bytes, .multicast::cluster)"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        check(_copy(op, cx.cluster_size), cx)
+        mask = op.words.get("mask")
+        if isinstance(mask, Int) and not 0 < mask.value < 1 << cx.cluster_size:
+            raise fail("ptx/tma-mask", f"mask {mask.value} names no CTAs of a cluster of {cx.cluster_size}", mask.span)
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        return (demand(_copy(op, cx.cluster_size)),)
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        copy = _copy(op, cx.cluster_size)
+        hand_off = cx.hand_off(copy.shared)
+        if hand_off is None:
+            raise fail(
+                "derive/no-hand-off",
+                f"nothing tells when the load into '{copy.here.name}' is complete",
+                op.span,
+                resource=copy.here.name,
+                why="its bytes complete the full barrier of a pipeline slot that this role has acquired",
+                fix=f"put '{copy.here.name}' into a pipeline of this role, and load between `acquire` and `commit`",
+            )
+        multicast = copy.pieces > 1
+        rank = Name(f"cluster.{cx.cluster_axis}") if multicast else None
+        mask = (1 << copy.pieces) - 1 if multicast else None
+        tiles = split(copy, cx.swizzle(copy.here.name), rank)
+        return (by_leader(*(statement(self.name, to, arrow="<-", value=of, at=op.span, signal=hand_off.full, mask=mask) for to, of in tiles)),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        """`bytes` are what one destination CTA's barrier receives: of the whole tile, where a multicast is not yet cut."""
+        copy = _copy(op, 1)
+        return (
+            Access(op.value, Mode.READ, Proxy.ASYNC, BySignal(op.words.get("signal"), copy.bytes), Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, BySignal(op.words.get("signal"), copy.bytes), Issuer.LEADER),
+        )
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        b, shared, mask = cx.b, op.operands[0], op.words.get("mask")
+        source = map_operand(cx, op.value, swizzle_of(cx.declaration(root(shared).id)))
+        to, signal = Addr(cx.shared_address(shared)), Addr(cx.barrier(op.words.get("signal")))
+        opcode = f"cp.async.bulk.tensor.{len(extent(op.value).shape)}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        if mask is None:
+            b.emit(opcode, to, source, signal)
+        else:
+            b.emit(f"{opcode}.multicast::cluster", to, source, signal, b.mov(cx.constant(mask), "b16"))
+
+
+def _copy(op: Op, cluster: int) -> Copy:
+    pieces = cluster if op.words.get("multicast") is not None else 1
+    return copy_of(op, op.operands[0], op.value, pieces)

@@ -1,0 +1,104 @@
+"""`tma.store` and its groups: a box of shared memory into a tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, CommitGroup, Effect, InGroup, Issuer, Mode, Proxy, WaitGroup
+from cake_core.ir.build import by_leader, op as statement
+from cake_core.ir.nodes import Block, Int, Op
+from cake_core.ir.places import root
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.ptx.builder import Addr
+from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
+from cake_tma.instruction import map_operand
+from cake_tma.tiles import extent
+
+QUEUE = "bulk"
+CAPABILITIES = frozenset({"tma"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(Operation):
+    """`tma.store T[..] <- x`: clipped at the tensor's extents. The schedule form derives to one group of the leader.
+
+    A negative start coordinate is an illegal instruction, unlike in a load.
+    """
+
+    name: str = "tma.store"
+    operands: tuple[Parameter, ...] = (Parameter("dst", "tile", ("global",), writable=True),)
+    arrows: tuple[str, ...] = ("<-",)
+    value: Parameter | None = Parameter("src", "tile", ("shared",))
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, cp.async.bulk.tensor (.global.shared::cta, .bulk_group)"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        check(_copy(op), cx)
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        return (demand(_copy(op)),)
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        copy = _copy(op)
+        tiles = split(copy, cx.swizzle(copy.here.name))
+        stores = tuple(statement(self.name, to, arrow="<-", value=of, at=op.span) for of, to in tiles)
+        return (by_leader(*stores, statement("tma.store.commit", at=op.span)),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (
+            Access(op.value, Mode.READ, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
+        )
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        tensor, shared = op.operands[0], op.value
+        to = map_operand(cx, tensor, swizzle_of(cx.declaration(root(shared).id)))
+        cx.b.emit(f"cp.async.bulk.tensor.{len(extent(tensor).shape)}d.global.shared::cta.bulk_group", to, Addr(cx.shared_address(shared)))
+
+
+def _copy(op: Op) -> Copy:
+    return copy_of(op, op.value, op.operands[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit(Operation):
+    """`tma.store.commit`: the executing thread's stores since the last commit are one group."""
+
+    name: str = "tma.store.commit"
+    form: Form = Form.DERIVED
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, cp.async.bulk.commit_group"
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (CommitGroup(QUEUE),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        cx.b.emit("cp.async.bulk.commit_group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait(Operation):
+    """`tma.store.wait N`: at most N of the leader's groups are unfinished. `tma.store.wait.read N`: unfinished in reading,
+    so that the shared memory they came from may be written again. Others learn of it by a `sync`.
+    """
+
+    reads_only: bool
+    operands: tuple[Parameter, ...] = (Parameter("pending", "constant"),)
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, cp.async.bulk.wait_group"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        pending = op.operands[0]
+        if isinstance(pending, Int) and pending.value < 0:
+            raise fail("type/pending-groups", f"{pending.value} groups can't be pending", pending.span)
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        return (by_leader(op),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        pending = op.operands[0]
+        return (WaitGroup(QUEUE, pending.value if isinstance(pending, Int) else 0, self.reads_only),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        cx.b.emit(f"cp.async.bulk.wait_group{'.read' if self.reads_only else ''}", cx.constant(op.operands[0]))
