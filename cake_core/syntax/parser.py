@@ -1,0 +1,213 @@
+"""The parser: lark's LALR(1) tables, driven here so that one run finds several errors and spans cost nothing.
+
+On an error the parser reports what it expected, drops the statement at hand, and goes on with the next one: the
+stack is cut back to the innermost list of statements, clauses or kernels, and tokens are passed over up to a
+separator. A block whose header was wrong is still read, as if it were a `group`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from cake_core.diagnostics.model import CakeError, Diagnostic, Sink
+from cake_core.ir.nodes import Program
+from cake_core.source import Source, Span
+from cake_core.syntax import errors
+from cake_core.syntax.lexer import MAX_ERRORS, Lexed, Lexer, Token, stop_if_unreadable
+from cake_core.syntax.tables import Tables, load
+from cake_core.syntax.tree import Tree
+
+#: Largest text, in characters.
+MAX_SIZE = 4 * 1024 * 1024
+
+
+def parse(source: Source) -> Program:
+    """The program that `source` holds. Raises CakeError with up to 20 findings, in the order of the text."""
+    return parse_tokens(source)[0]
+
+
+def parse_tokens(source: Source) -> tuple[Program, Lexed]:
+    """`parse`, and the tokens with the production of each: what the formatter works on."""
+    errors.check_text(source, MAX_SIZE)
+    tables, lexer = _machine()
+    lexed = lexer.lex(source)
+    stop_if_unreadable(lexed)
+    errors.check_version(lexed.tokens, source.name, lexed.sink)
+    if len(lexed.sink.items) >= MAX_ERRORS:
+        raise CakeError(*_in_order(lexed.sink))
+    program = _Parser(tables, source, lexed).run()
+    if lexed.sink.items:
+        raise CakeError(*_in_order(lexed.sink))
+    return program, lexed
+
+
+def reserved_words() -> frozenset[str]:
+    """The words that can not be names."""
+    return frozenset(_machine()[0].keywords)
+
+
+@cache
+def _machine() -> tuple[Tables, Lexer]:
+    tables = load()
+    return tables, Lexer(tables)
+
+
+def _in_order(sink: Sink) -> list[Diagnostic]:
+    return sorted(sink.items, key=lambda d: (d.span.line, d.span.column))[:MAX_ERRORS]
+
+
+class _Parser:
+    """One run. Three stacks in step: states, values, and the first and last places of each value."""
+
+    def __init__(self, tables: Tables, source: Source, lexed: Lexed):
+        self.tables = tables
+        self.actions = tables.actions
+        self.file = source.name
+        self.lexed = lexed
+        self.sink = lexed.sink
+        self.tokens = lexed.tokens
+        self.tree = Tree(source.name, self.tokens, self.sink)
+        self.states = [tables.start]
+        self.values: list = []
+        self.spans: list[tuple[int, int, int, int]] = []
+        self.failed = False
+
+    def run(self) -> Program | None:
+        at = 0
+        while True:
+            token = self.tokens[at]
+            if self.feed(token):
+                if token.type == "$END":
+                    return self.values[-1]
+                at += 1
+                continue
+            at = self.recover(at)
+            if at < 0 or len(self.sink.items) >= MAX_ERRORS:
+                return None
+
+    def feed(self, token: Token) -> bool:
+        """Reduce and shift `token`; False if it can not stand here."""
+        actions, states, kind = self.actions, self.states, token.type
+        while True:
+            action = actions[states[-1]].get(kind)
+            if action is None:
+                return kind == "$END" and states[-1] == self.tables.accept
+            if action >= 0:
+                states.append(action)
+                self.values.append(token)
+                self.spans.append((token.line, token.column, token.line, token.end))
+                return True
+            self.reduce(-1 - action)
+
+    def reduce(self, number: int) -> None:
+        rule = self.tables.rules[number]
+        length = rule.length
+        values, spans = self.values, self.spans
+        if length:
+            kids = values[-length:]
+            place = spans[-length][:2] + spans[-1][2:]
+            del values[-length:], spans[-length:], self.states[-length:]
+        else:
+            kids = []
+            place = spans[-1][2:] * 2
+        build = rule.build
+        if build == "_pass":
+            value = kids[rule.plan[0]]
+        else:
+            for kid in kids:
+                if type(kid) is Token:
+                    kid.rule = build
+            picked = []
+            for i in rule.plan:
+                if i is None:
+                    picked.append(None)
+                elif i >= 0:
+                    picked.append(kids[i])
+                else:
+                    picked += kids[-1 - i]
+            value = picked if build == "_list" else self.tree.build[build](picked, Span(self.file, *place))
+        values.append(value)
+        spans.append(place)
+        self.states.append(self.actions[self.states[-1]][rule.origin])
+
+    # --- errors --------------------------------------------------------------------------------------------------
+
+    def acceptable(self) -> set[str]:
+        """Terminals that could be shifted now."""
+        row = self.actions[self.states[-1]]
+        return {kind for kind in row if (kind.isupper() or kind in ("_SEP", "_CALL", "$END")) and self.shifts(kind)}
+
+    def shifts(self, kind: str) -> bool:
+        states = list(self.states)
+        while True:
+            action = self.actions[states[-1]].get(kind)
+            if action is None or action >= 0:
+                return action is not None
+            rule = self.tables.rules[-1 - action]
+            if rule.length:
+                del states[-rule.length :]
+            states.append(self.actions[states[-1]][rule.origin])
+
+    def recover(self, at: int) -> int:
+        """Report the error at token `at` and cut back; the position to go on from, -1 to stop."""
+        token = self.tokens[at]
+        if token.type != "ERROR" and not self.excused(at):
+            self.sink.add(errors.explain(self.tokens, at, self.acceptable(), self.file))
+        self.failed = True
+        level = self.cut_back()
+        if level == "stmt":
+            return self.next_statement(at)
+        if level == "clause":
+            return self.next_clause(at)
+        return self.next_kernel(at)
+
+    def excused(self, at: int) -> bool:
+        """Whether the lexer's finding about a brace explains this error already."""
+        kind = self.tokens[at].type
+        at_top = not any("stmt" in self.actions[s] for s in self.states)
+        return bool(self.sink.items) and (kind == "$END" or (at_top and bool(self.lexed.unmatched)))
+
+    def cut_back(self) -> str:
+        """Drop what was begun: back to a state in which a statement, a clause or a kernel may begin."""
+        while True:
+            row = self.actions[self.states[-1]]
+            if "stmt" in row and "RBRACE" in row:
+                return "stmt"
+            if "block" in row and row.get("_SEP", -1) >= 0:
+                return "clause"
+            if len(self.states) == 1 or ("kernel" in row and "KERNEL" in row):
+                return "kernel"
+            self.states.pop()
+            self.values.pop()
+            self.spans.pop()
+
+    def next_statement(self, at: int) -> int:
+        tokens = self.tokens
+        while tokens[at].type not in ("_SEP", "$END"):
+            token = tokens[at]
+            if token.type == "LBRACE" and token.rule != "pipeline":
+                self.feed(Token("GROUP", "", token.line, token.column))
+                return at
+            at += 1
+        return at + 1 if tokens[at].type == "_SEP" else -1
+
+    def next_clause(self, at: int) -> int:
+        tokens = self.tokens
+        while tokens[at].type not in ("_SEP", "LBRACE", "$END"):
+            at += 1
+        return -1 if tokens[at].type == "$END" else at
+
+    def next_kernel(self, at: int) -> int:
+        """A kernel with a faulty header is read on, as if it had no parameters; otherwise the next one is sought."""
+        tokens = self.tokens
+        first = at
+        while first > 0 and tokens[first - 1].type not in ("_SEP", "LBRACE", "RBRACE"):
+            first -= 1
+        if tokens[first].type == "KERNEL" or (at == first and errors.misspelt(tokens[at].text, ("kernel",))):
+            line, column = tokens[first].line, tokens[first].column
+            if all(self.feed(Token(kind, kind.lower(), line, column)) for kind in ("KERNEL", "NAME", "LPAR", "RPAR")):
+                return self.next_clause(at)
+        at = max(at, min(first + 1, len(tokens) - 1))
+        while tokens[at].type not in ("KERNEL", "$END"):
+            at += 1
+        return -1 if tokens[at].type == "$END" else at
