@@ -1,6 +1,6 @@
 """Cake: a compiler for GPU kernels. `import cake_core as cake`.
 
-    k = cake.load("out/gemm_sm90")      # a built artifact, callable on GPU arrays
+    k = cake.load("out/gemm")           # a built artifact, callable on GPU arrays
     d = k(A=a, B=b)
 
 Everything here is loaded on use: importing this package reads neither the parser nor a driver.

@@ -61,7 +61,7 @@ class WordSpec:
     """A word that an operation or declaration takes.
 
     `kind` as in `Parameter`, or "axis" (a cluster axis) or "name" (taken as it stands: a name that no scope is asked
-    for, or a number, such as `by 16` and `by stmatrix`).
+    for, or a number, such as `by 16` or the name of an instruction).
     """
 
     name: str
