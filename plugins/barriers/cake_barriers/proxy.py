@@ -18,7 +18,7 @@ class ProxyFence(Operation):
 
     name: str = "fence.proxy.async"
     form: Form = Form.DERIVED
-    capabilities: frozenset[str] = frozenset({"mbarrier"})
+    capabilities: frozenset[str] = frozenset({"async_proxy"})
     doc: str = "PTX ISA, membar, fence (fence.proxy.async)"
 
     def effects(self, op: Op) -> tuple[Effect, ...]:

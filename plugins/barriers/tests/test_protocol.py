@@ -45,7 +45,7 @@ def test_full():
 def test_acquire_waits_and_announces_the_bytes():
     assert text(MBARRIER.acquire(PLAN, Name("s"), FILL)) == (
         "mbarrier.wait ab_empty[s] parity (ab_fill / 4 + 1) % 2\n"
-        "if leader { mbarrier.expect ab_full[s] bytes 49152 }"
+        "if leader {\n  mbarrier.expect ab_full[s] bytes 49152\n}"
     )
 
 
@@ -70,7 +70,7 @@ def test_commit_by_bytes_is_nothing():
 
 @pytest.mark.parametrize("commit", [Signal.WARPS, Signal.WARPS | Signal.BYTES])
 def test_commit_by_warps(commit):
-    assert text(MBARRIER.commit(replace(PLAN, commit=commit), Name("s"))) == "warp.sync\nif warp.leader { mbarrier.arrive ab_full[s] }"
+    assert text(MBARRIER.commit(replace(PLAN, commit=commit), Name("s"))) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s]\n}"
 
 
 def test_release_collective_reaches_every_destination():
@@ -81,8 +81,8 @@ def test_release_collective_reaches_every_destination():
 
 def test_release_to_oneself_names_no_rank():
     plan = replace(PLAN, destinations=1)
-    assert text(MBARRIER.release(plan, Name("s"), Signal.COLLECTIVE)) == "if leader { mbarrier.arrive ab_empty[s] }"
-    assert text(MBARRIER.release(plan, Name("s"), Signal.WARPS)) == "warp.sync\nif warp.leader { mbarrier.arrive ab_empty[s] }"
+    assert text(MBARRIER.release(plan, Name("s"), Signal.COLLECTIVE)) == "if leader {\n  mbarrier.arrive ab_empty[s]\n}"
+    assert text(MBARRIER.release(plan, Name("s"), Signal.WARPS)) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_empty[s]\n}"
 
 
 def test_kinds_that_do_not_exist():

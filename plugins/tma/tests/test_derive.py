@@ -25,7 +25,7 @@ def a_load(ir, **words):
 
 def test_load_is_one_box_of_the_leader(ir):
     out = Load().derive(a_load(ir), ir.Context(swizzles={"a": 128}))
-    assert text(out) == "if leader { tma.load a[s] <- A[m * 128 +: 128, k * 64 +: 64] signal ab_full[s] }"
+    assert text(out) == "if leader {\n  tma.load a[s] <- A[m * 128 +: 128, k * 64 +: 64] signal ab_full[s]\n}"
     assert out[0].span == AT and out[0].then[0].span == AT
 
 
@@ -34,7 +34,7 @@ def test_multicast_loads_a_part_into_every_cta(ir):
     load = op("tma.load", ir.at(ir.shared("b", (4,), (256, 64)), "s"), arrow="<-", value=source, multicast=Name("m"))
     out = Load().derive(load, ir.Context(swizzles={"b": 128}))
     assert text(out) == (
-        "if leader { tma.load b[s][128 * cluster.m +: 128, :] <- B[n * 256 + 128 * cluster.m +: 128, k * 64 +: 64] signal ab_full[s] mask 3 }"
+        "if leader {\n  tma.load b[s][128 * cluster.m +: 128, :] <- B[n * 256 + 128 * cluster.m +: 128, k * 64 +: 64] signal ab_full[s] mask 3\n}"
     )
 
 
@@ -89,4 +89,4 @@ def test_store_is_one_group(ir):
 
 def test_waits_are_the_leaders(ir):
     wait = Wait(name="tma.store.wait.read", reads_only=True)
-    assert text(wait.derive(op("tma.store.wait.read", 1), ir.Context())) == "if leader { tma.store.wait.read 1 }"
+    assert text(wait.derive(op("tma.store.wait.read", 1), ir.Context())) == "if leader {\n  tma.store.wait.read 1\n}"
