@@ -138,7 +138,7 @@ def choose_target(kernel: Kernel, registry: Registry, name: str | None) -> Archi
     if name is None and len(targets) > 1:
         raise fail("type/several-targets", f"kernel '{kernel.name}' has several targets", span, fix=f"choose with --arch: {_listed(targets)}")
     if name is not None and name not in targets:
-        raise fail("type/not-a-target", f"'{name}' is no target of kernel '{kernel.name}'", span, fix=f"its targets are {_listed(targets)}")
+        raise fail("type/wrong-target", f"'{name}' is no target of kernel '{kernel.name}'", span, fix=f"its targets are {_listed(targets)}")
     return registry.architecture(name or targets[0], span)
 
 

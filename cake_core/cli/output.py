@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,21 +60,13 @@ def print_findings(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Sour
 
 def read_source(path: str) -> Source:
     """The text of `path`, or of stdin for `-`. Raises CakeError where it is no UTF-8, click.FileError where it can't be read."""
-    from cake_core.diagnostics import fail
-    from cake_core.source import Span
+    from cake_core.syntax import decode
 
-    name = "<stdin>" if path == "-" else path
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise click.FileError(path, error.strerror) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, len(before) - (before.rfind(b"\n") + 1) + 1
-        raise fail("syntax/not-utf8", f"byte {error.start} is no UTF-8", Span(name, line, column, line, column + 1), fix="save the text as UTF-8") from None
-    return Source(name, text.replace("\r\n", "\n"))
+    return decode("<stdin>" if path == "-" else path, data.removeprefix(codecs.BOM_UTF8))
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], note: str = "") -> None:
