@@ -63,7 +63,7 @@ class Architecture:
     """One target. `target` and `ptx_version` go into the module header, `assembler_target` to the assembler.
 
     `compute_capability` is what a device must report to run the binary: (major, minor), exact.
-    `limits` has at least: shared_bytes_per_block, registers_per_sm, registers_per_thread, threads_per_block,
+    `limits` has at least: shared_bytes_per_block, registers_per_sm, register_granule, registers_per_thread, threads_per_block,
     named_barriers, cluster_ctas.
     """
 

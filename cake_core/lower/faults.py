@@ -1,0 +1,31 @@
+"""A primitive's failure while it lowers, told as a finding that names the primitive, its plugin and the statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cake_core.diagnostics import CakeError, fail
+from cake_core.ptx.builder import PtxTypeError
+from cake_core.source import Span
+
+
+@contextmanager
+def blamed(primitive, span: Span | None) -> Iterator[None]:
+    """Run a plugin's code. What it raises, other than findings, becomes one: a user never sees a plugin's traceback."""
+    owner = f"'{primitive.name}' of {primitive.source}" if getattr(primitive, "source", None) else f"'{primitive.name}'"
+    try:
+        yield
+    except CakeError:
+        raise
+    except NotImplementedError:
+        raise fail("plugin/no-lowering", f"{owner} has no lowering", span, why="its plugin does not define 'lower'") from None
+    except PtxTypeError as error:
+        raise fail("plugin/ptx-type", f"{owner} built an ill-typed instruction: {error}", span, why="this is a fault of the plugin, not of the text") from error
+    except Exception as error:
+        raise fail(
+            "plugin/lowering-failed",
+            f"{owner} failed while it was lowered: {type(error).__name__}: {error}",
+            span,
+            why="this is a fault of the plugin, not of the text",
+        ) from error

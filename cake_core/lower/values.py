@@ -1,0 +1,229 @@
+"""Register tiles: which register of a thread holds which element.
+
+A fragment is a fixed set of registers a thread, in its layout's order: one a 32-bit element, one a pair of 16-bit elements. A
+slice with constant bounds is a subset of them. Values that an expression computes come in fresh registers under the
+distribution at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from cake_core.diagnostics import fail
+from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
+from cake_core.ir.places import Place, root
+from cake_core.ir.types import ELEMENTS, Elem, Product, Scalar, Tile, Value
+from cake_core.lower import scalars
+from cake_core.lower.addresses import place
+from cake_core.primitive import Distribution
+from cake_core.ptx.builder import Operand, Reg, Vec
+
+if TYPE_CHECKING:
+    from cake_core.lower.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A declared fragment: `sets` has one tuple of registers a slot, slots in row-major order."""
+
+    name: str
+    elem: Elem
+    slots: tuple[int, ...]
+    whole: Distribution
+    sets: tuple[tuple[Reg, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A register tile that a `let` names: its value at that point."""
+
+    elem: Elem
+    distribution: Distribution | None
+    registers: tuple[Operand, ...]
+
+
+# --- declarations --------------------------------------------------------------------------------------------------
+
+
+def declare(cx: Context, d: Declaration) -> Fragment:
+    """Take registers for a fragment. Raises CakeError where its layout is not known or does not divide over the instance."""
+    elem = ELEMENTS[d.declared.name]
+    *slot_groups, shape = (tuple(cx.constant(e) for e in g) for g in d.declared.groups)
+    slots = tuple(n for g in slot_groups for n in g)
+    named = d.words.get("layout")
+    if not isinstance(named, Name):
+        raise fail("derive/no-layout", f"fragment '{d.name}' has no layout", d.span, fix="add the word 'layout' with a layout's name")
+    layout = cx.registry.layouts.get(named.id)
+    if layout is None:
+        raise fail("plugin/no-layout", f"no plugin offers the layout '{named.id}'", named.span)
+    words = {w.name: cx.constant(w.value) for w in d.words.items if w.name != "layout"}
+    held = layout.elements(shape, cx.warps, words, elem)
+    if held is None:
+        raise fail("derive/layout-does-not-fit", f"layout '{named.id}' does not divide '{d.name}' over {cx.warps} warps", d.span)
+    if elem.bits not in (16, 32):
+        raise fail("derive/fragment-type", f"a fragment of '{elem}' is not implemented", d.span, why="registers hold elements of 32 bits or pairs of 16")
+    whole = Distribution(layout, shape, cx.warps, words, layout.offsets(shape, cx.warps, words))
+    kind = "f32" if elem.bits == 32 and elem.kind == "float" else "b32"
+    sets = tuple(cx.b.regs(kind, held * elem.bits // 32) for _ in range(prod(slots)))
+    return Fragment(d.name, elem, slots, whole, sets)
+
+
+# --- parts of fragments --------------------------------------------------------------------------------------------
+
+
+def part(cx: Context, expr: Expr) -> Held | None:
+    """The registers of a fragment, of a slice of one, or of a named value; None for another expression."""
+    name = root(expr)
+    bound = cx.names.get(name.id) if name is not None else None
+    if isinstance(bound, Held):
+        if expr is not name:
+            raise fail("derive/slice-of-value", f"'{name.id}' is a value, a part of it can't be taken", expr.span, fix="slice the fragment that it comes from")
+        return bound
+    if not isinstance(bound, Fragment):
+        return None
+    if expr is name and not bound.slots:
+        return Held(bound.elem, bound.whole, bound.sets[0])
+    where = place(expr)
+    registers = _set(cx, bound, where, expr)
+    whole = bound.whole
+    if where.sizes == whole.shape:
+        return Held(bound.elem, whole, registers)
+    if any(not isinstance(p.size, int) for p in where.parts):
+        raise fail("derive/fragment-index", f"a part of fragment '{bound.name}' must be a slice of constant size", expr.span, fix="write 'lo +: size'")
+    lo, size = tuple(cx.constant(p.lo) for p in where.parts), where.sizes
+    chosen = whole.layout.select(whole.shape, whole.warps, lo, size, whole.words)
+    if chosen is None:
+        raise fail("derive/fragment-granule", f"this part of fragment '{bound.name}' cuts a granule of its layout '{whole.layout.name}'", expr.span)
+    offsets = tuple(tuple(x - start for x, start in zip(whole.offsets[e], lo, strict=True)) for e in chosen)
+    held = Distribution(whole.layout, size, whole.warps, whole.words, offsets)
+    return Held(bound.elem, held, _chosen(bound, registers, chosen, expr))
+
+
+def _set(cx: Context, fragment: Fragment, where: Place, expr: Expr) -> tuple[Reg, ...]:
+    if len(where.slots) != len(fragment.slots):
+        raise fail("derive/slot-missing", f"fragment '{fragment.name}' has {len(fragment.slots)} slot dimensions, {len(where.slots)} are indexed", expr.span)
+    number = 0
+    for size, slot in zip(fragment.slots, where.slots, strict=True):
+        index = cx.constant(slot)
+        if not 0 <= index < size:
+            raise fail("derive/slot-range", f"slot {index} of fragment '{fragment.name}' is outside 0 .. {size}", slot.span)
+        number = number * size + index
+    return fragment.sets[number]
+
+
+def _chosen(fragment: Fragment, registers: tuple[Reg, ...], elements: Sequence[int], expr: Expr) -> tuple[Reg, ...]:
+    if fragment.elem.bits == 32:
+        return tuple(registers[e] for e in elements)
+    pairs = list(zip(elements[::2], elements[1::2], strict=False))
+    if len(elements) % 2 or any(e % 2 or f != e + 1 for e, f in pairs):
+        raise fail("derive/fragment-granule", f"this part of fragment '{fragment.name}' cuts a pair of 16-bit elements", expr.span)
+    return tuple(registers[e // 2] for e, _ in pairs)
+
+
+# --- distributions -------------------------------------------------------------------------------------------------
+
+
+def shape_of(expr: Expr) -> tuple | None:
+    match expr.type:
+        case Value(_, shape):
+            return shape
+        case Tile():
+            return expr.type.shape
+    return None
+
+
+def distribution_of(cx: Context, expr: Expr) -> Distribution | None:
+    """How the register tile that `expr` computes lies over the threads: as the first fragment in it does."""
+    if isinstance(expr.type, Scalar | Product):
+        return None
+    if (held := part(cx, expr)) is not None:
+        return held.distribution
+    match expr:
+        case Call():
+            function = cx.registry.functions.get(expr.name)
+            parts = expr.positional if function is None or function.arguments == "elementwise" else ()
+        case Binary(_, left, right):
+            parts = (left, right)
+        case Unary(_, operand):
+            parts = (operand,)
+        case Cond(_, then, other):
+            parts = (then, other)
+        case _:
+            parts = ()
+    return next((d for d in (distribution_of(cx, p) for p in parts) if d is not None), None)
+
+
+def _agree(cx: Context, held: Held, expr: Expr) -> None:
+    """A fragment can stand in a value of its own shape only if the threads hold the same elements of both."""
+    asked, own = cx.distribution, held.distribution
+    if asked is None or own is None or asked.shape != own.shape:
+        return
+    if (asked.layout.name, asked.warps, asked.words, asked.offsets) != (own.layout.name, own.warps, own.words, own.offsets):
+        raise fail(
+            "derive/layout-mismatch",
+            f"'{own.layout.name}' and '{asked.layout.name}' spread the same shape differently over the threads",
+            expr.span,
+            why="elements would have to move between threads",
+            fix="declare both fragments with one layout",
+        )
+
+
+# --- what a thread holds -------------------------------------------------------------------------------------------
+
+
+def registers(cx: Context, expr: Expr) -> tuple[Operand, ...]:
+    """See `LowerContext.registers`."""
+    if isinstance(expr.type, Scalar):
+        return (cx.value(expr),)
+    if (held := part(cx, expr)) is not None:
+        _agree(cx, held, expr)
+        return held.registers
+    call = scalars.as_call(expr)
+    if call is None:
+        raise fail("derive/not-a-value", "a register tile is needed here", expr.span)
+    return scalars.call_function(cx, call)
+
+
+def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
+    """See `LowerContext.broadcast`. An integer literal beside floats is a float."""
+    held = [registers(cx, e) for e in exprs]
+    count = max(map(len, held))
+    floats = any(scalars.elem_of(e).kind == "float" for e in exprs)
+    result = []
+    for expr, operands in zip(exprs, held, strict=True):
+        if floats:
+            operands = tuple(float(o) if isinstance(o, int) and not isinstance(o, bool) else o for o in operands)
+        if len(operands) != count:
+            if len(operands) != 1 or not isinstance(expr.type, Scalar):
+                raise fail("derive/layout-mismatch", f"a thread holds {len(operands)} registers of one operand and {count} of another", expr.span)
+            operands *= count
+        result.append(operands)
+    return tuple(result)
+
+
+def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:
+    """One register's worth of a scalar, for every element of a fragment of `elem`."""
+    if elem.bits == 32:
+        operand = cx.value(expr)
+        return float(operand) if elem.kind == "float" and isinstance(operand, int) else operand
+    known = expr.value if isinstance(expr, Int | Float) else cx.value(expr)
+    if isinstance(known, int | float):
+        half = float_bits(known, elem)
+        return half | half << 16
+    if isinstance(known, Reg) and known.kind == "b16":
+        packed = cx.b.reg("b32")
+        cx.b.emit("mov.b32", packed, Vec((known, known)))
+        return packed
+    raise fail("derive/fragment-fill", f"a fragment of '{elem}' can't be filled with this value", expr.span, fix=f"fill it with a constant or a scalar of '{elem}'")
+
+
+def float_bits(x: float, elem: Elem) -> int:
+    """The 16 bits of an f16 or bf16, rounded to nearest, ties to even."""
+    import ml_dtypes
+    import numpy as np
+
+    kind = np.float16 if elem is ELEMENTS["f16"] else ml_dtypes.bfloat16
+    return int(np.array(x, np.float32).astype(kind).view(np.uint16))
