@@ -39,7 +39,7 @@ Exit codes:
 
 \b
 Examples:
-  cake build kernels/gemm/gemm_sm90.cake -o out/gemm
+  cake build gemm.cake -o out/gemm
   cake check kernels/*/*.cake
   cake explain type/unknown-name
 """

@@ -9,8 +9,8 @@ from cake_core.cli.run import execute, run_options
 
 EPILOG = """\b
 Examples:
-  cake bench kernels/gemm/gemm_sm90.cake --shape M=4096,N=4096,K=4096
-  cake bench out/gemm_sm90.sm90 --reference kernels/gemm/gemm_sm90.py --json
+  cake bench gemm.cake --shape M=4096,N=4096,K=4096
+  cake bench out/gemm --reference gemm.py --json
 """
 
 

@@ -14,9 +14,9 @@ from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
 EPILOG = """\b
 Examples:
-  cake build kernels/gemm/gemm_sm90.cake
-  cake build kernels/gemm/gemm_sm90.cake -o out/gemm --set BN=128
-  cake build kernels/gemm/gemm_sm90.cake --emit derived
+  cake build gemm.cake
+  cake build gemm.cake -o out/gemm --set BN=128
+  cake build gemm.cake --emit derived
   cake build kernel.cake --emit ptx -o kernel.ptx
   cake build kernel.cake --json
 

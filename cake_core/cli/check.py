@@ -13,7 +13,7 @@ from cake_core.diagnostics.model import CakeError, Diagnostic
 EPILOG = """\b
 Examples:
   cake check kernels/*/*.cake
-  cake check kernel.cake --arch sm90 --set BM=64
+  cake check kernel.cake --set BM=64
   cake check --format sarif kernel.cake > findings.sarif
 """
 

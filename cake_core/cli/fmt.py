@@ -15,7 +15,7 @@ from cake_core.diagnostics.model import CakeError
 
 EPILOG = """\b
 Examples:
-  cake fmt kernels/gemm/gemm_sm90.cake
+  cake fmt gemm.cake
   cake fmt --check kernels/*/*.cake
   cake fmt --diff kernel.cake
   cake fmt - < kernel.cake

@@ -16,9 +16,9 @@ from cake_core.diagnostics.model import CakeError
 
 EPILOG = """\b
 Examples:
-  cake run kernels/gemm/gemm_sm90.cake
-  cake run kernels/gemm/gemm_sm90.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
-  cake run out/gemm_sm90.sm90 --reference kernels/gemm/gemm_sm90.py
+  cake run gemm.cake
+  cake run gemm.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
+  cake run out/gemm --reference gemm.py
 
 \b
 Inputs, the reference and its tolerance come from the Python file beside the text (kernel.cake: kernel.py) or --reference.
