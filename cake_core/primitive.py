@@ -93,6 +93,8 @@ class CheckContext(TypingProtocol):
     arch: Architecture | None
     cluster_axis: str | None
     cluster_size: int
+    warps: int  # of one instance of the role at hand; 0 outside roles
+    group: str | None  # thread group in which that role counts; None outside roles
 
     def declaration(self, name: str) -> Declaration | None:
         """The declaration of a buffer, fragment or barrier by name."""
