@@ -74,7 +74,14 @@ def flat(cx: Context, sizes: Sequence[int], indices: Sequence[Operand]) -> Opera
 
 def slot_address(cx: Context, where: Place, buffer: BufferPlan) -> Operand:
     slot = flat(cx, buffer.slots, [cx.value(s) for s in where.slots])
-    return cx.b.add(cx.b.add(cx.shared_base(), cx.b.mul(slot, buffer.slot_bytes)), buffer.offset)
+    return _from_base(cx, cx.b.mul(slot, buffer.slot_bytes), buffer.offset)
+
+
+def _from_base(cx: Context, variable: Operand, offset: int) -> Operand:
+    """base + variable + offset, the constant part last: there the assembler folds it into the access."""
+    if isinstance(variable, int):
+        return cx.b.add(cx.shared_base(), variable + offset)
+    return cx.b.add(cx.b.add(cx.shared_base(), variable), offset)
 
 
 def barrier(cx: Context, expr: Expr) -> Operand:
@@ -90,7 +97,7 @@ def barrier(cx: Context, expr: Expr) -> Operand:
     else:
         (position,) = expr.indices
         index = cx.value(position)
-    return cx.b.add(cx.b.add(cx.shared_base(), cx.b.mul(index, 8)), declared.offset)
+    return _from_base(cx, cx.b.mul(index, declared.bytes // declared.slots), declared.offset)
 
 
 def panel(cx: Context, expr: Expr) -> tuple[int, int]:

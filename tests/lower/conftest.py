@@ -57,6 +57,25 @@ class Place(Operation):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Address(Operation):
+    """`address x`: records where a tile starts. `address x i, j`: where an element of it lies."""
+
+    def lower(self, op: Op, cx) -> None:
+        tile, *coordinates = op.operands
+        at = cx.element_address(tile, [cx.value(c) for c in coordinates]) if coordinates else cx.shared_address(tile)
+        cx.b.emit("test.trace", at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(Operation):
+    """`panel x`: records columns a panel and bytes from one to the next."""
+
+    def lower(self, op: Op, cx) -> None:
+        for number in cx.panel(op.operands[0]):
+            cx.b.emit("test.trace", number)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Broken(Operation):
     """Raises whatever it holds."""
 
@@ -93,6 +112,10 @@ OPERATIONS = (
     Trace(name="trace", operands=ANY),
     Pinned(name="pinned", operands=ANY, immediate=(0,)),
     Place(name="where"),
+    Address(name="address.tile", operands=ANY),
+    Address(name="address.row", operands=ANY * 2),
+    Address(name="address.element", operands=ANY * 3),
+    Panel(name="panel", operands=ANY),
     Broken(name="broken.key", error=KeyError("lost"), source="plugin t"),
     Broken(name="broken.none", error=NotImplementedError(), source="plugin t"),
 )
@@ -232,7 +255,7 @@ class Machine:
             a, b = (self.value(o, suffixes[-1]) for o in operands[1:])
             self.registers[operands[0]] = a != b if suffixes[0] == "neu" else COMPARE[suffixes[0]](a, b)
         elif name == "selp":
-            self.registers[operands[0]] = self.read(operands[1] if self.read(operands[3]) else operands[2])
+            self.registers[operands[0]] = self.value(operands[1] if self.read(operands[3]) else operands[2], suffixes[-1])
         elif name in SIGNED:
             result = SIGNED[name](*(self.value(o, suffixes[-1]) for o in operands[1:]))
             kind = suffixes[-1]
