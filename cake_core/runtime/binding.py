@@ -9,13 +9,12 @@ from __future__ import annotations
 import difflib
 import math
 import operator
-import struct
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from cake_core.artifact import Manifest, ParamInfo
-from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.elements import ELEMENTS, scalar_cell
 from cake_core.runtime.errors import LaunchError
 from cake_core.runtime.formula import Compiled, Value, compile_formula, formula_text
 from cake_core.runtime.views import View, packed_strides
@@ -98,12 +97,12 @@ def scalar(p: ParamInfo, value: Any) -> int | float:
     try:
         if e.lo is None:
             number = float(value)
-            struct.pack(e.pack, number)
+            scalar_cell(e, number)
             return number
         number = operator.index(value)
     except (TypeError, ValueError, OverflowError):
         raise LaunchError("runtime/scalar", what, resource=p.name) from None
-    if isinstance(value, bool) or not e.lo <= number <= e.hi:
+    if (isinstance(value, bool) and p.elem != "bool") or not e.lo <= number <= e.hi:
         raise LaunchError("runtime/scalar", what, why=f"{p.elem} holds {e.lo} to {e.hi}", resource=p.name)
     return number
 

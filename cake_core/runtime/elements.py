@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 
@@ -11,7 +12,7 @@ class Element:
 
     `dlpack`: (type code, bits) of DLPack's DLDataType, one lane. `typestr`: of the array interface (None: it has no
     string for it). `torch`: name in torch. `map_type`: suffix of CUtensorMapDataType (None: no tensor map of it).
-    `pack`: struct format of a scalar kernel parameter.
+    `lo`, `hi`: what an integer type holds (None: a float).
     """
 
     name: str
@@ -20,7 +21,6 @@ class Element:
     typestr: str | None
     torch: str
     map_type: str | None
-    pack: str | None = None
     lo: int | None = None
     hi: int | None = None
 
@@ -32,14 +32,40 @@ class Element:
 ELEMENTS: dict[str, Element] = {
     e.name: e
     for e in (
-        Element("f32", 4, (2, 32), "<f4", "float32", "FLOAT32", "<f"),
+        Element("f32", 4, (2, 32), "<f4", "float32", "FLOAT32"),
         Element("f16", 2, (2, 16), "<f2", "float16", "FLOAT16"),
         Element("bf16", 2, (4, 16), None, "bfloat16", "BFLOAT16"),
-        Element("i32", 4, (0, 32), "<i4", "int32", "INT32", "<i", -(2**31), 2**31 - 1),
-        Element("u32", 4, (1, 32), "<u4", "uint32", "UINT32", "<I", 0, 2**32 - 1),
-        Element("bool", 1, (6, 8), "|b1", "bool", None),
+        Element("i32", 4, (0, 32), "<i4", "int32", "INT32", -(2**31), 2**31 - 1),
+        Element("u32", 4, (1, 32), "<u4", "uint32", "UINT32", 0, 2**32 - 1),
+        Element("bool", 1, (6, 8), "|b1", "bool", None, 0, 1),
     )
 }
 BY_DLPACK = {e.dlpack: e for e in ELEMENTS.values()}
 BY_TYPESTR = {e.typestr: e for e in ELEMENTS.values() if e.typestr}
 BY_TORCH = {f"torch.{e.torch}": e for e in ELEMENTS.values()}
+
+
+def scalar_cell(elem: Element, value: int | float) -> bytes:
+    """A scalar kernel parameter as the 8 bytes that its pointer points to, little-endian; the entry reads the first ones.
+
+    Integers are sign-extended, floats rounded to nearest, ties to even. Raises OverflowError for a finite float that
+    the type can't hold.
+    """
+    match elem.name:
+        case "f32":
+            data = struct.pack("<f", value)
+        case "f16":
+            data = struct.pack("<e", value)
+        case "bf16":
+            data = struct.pack("<H", bf16_bits(value))
+        case _:
+            data = struct.pack("<q", value)
+    return data.ljust(8, b"\0")
+
+
+def bf16_bits(value: float) -> int:
+    """The bf16 nearest to a float32 value, ties to even, as bits. A NaN stays a NaN."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    if value != value:
+        return bits >> 16 | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

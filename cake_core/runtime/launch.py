@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 from dataclasses import dataclass
 from typing import Any
 
 from cake_core.artifact import LaunchInfo
 from cake_core.runtime.binding import Binding, Signature
 from cake_core.runtime.driver import WRONG_CONTEXT, Driver, name_of
-from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.elements import ELEMENTS, scalar_cell
 from cake_core.runtime.errors import DriverError, LaunchError
 from cake_core.runtime.loader import LoadedArtifact
 from cake_core.runtime.maps import TensorMaps
@@ -129,10 +128,8 @@ class ArgumentBlock:
                     pointers[-1] = int(made.getPtr())
                 case "pointer":
                     struct.pack_into("<Q", self._cells, 8 * i, views[entry.ref].pointer)
-                case "scalar" if elements[entry.ref].lo is None:
-                    struct.pack_into(elements[entry.ref].pack, self._cells, 8 * i, b.values[entry.ref])
                 case "scalar":
-                    struct.pack_into("<q", self._cells, 8 * i, b.values[entry.ref])  # sign-extended: right for any width
+                    self._cells[8 * i : 8 * i + 8] = scalar_cell(elements[entry.ref], b.values[entry.ref])
         self._pointers = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
         self.address = ctypes.addressof(self._pointers)
 

@@ -72,8 +72,6 @@ def _verify(m: Manifest) -> None:
             _need(isinstance(p.align, int) and p.align >= 1, f"tensor '{p.name}' has the alignment {p.align!r}")
             for dim in p.shape:
                 compile_formula(dim, scalars)
-        else:
-            _need(ELEMENTS[p.elem].pack is not None, f"scalar '{p.name}' of type '{p.elem}' can't be passed")
     tensors = {p.name: p for p in m.params if p.kind == "tensor"}
     for t in m.tensor_maps:
         _need(t.tensor in tensors, f"tensor map '{t.param}' is of the unknown tensor '{t.tensor}'")

@@ -1,0 +1,144 @@
+"""Artifacts: whole ones load and keep what they state; damaged ones end in a runtime/artifact-* diagnostic."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+import cake_core as cake
+from cake_core.artifact import Manifest
+from cake_core.runtime import ArtifactError, load
+
+
+def refused(folder):
+    with pytest.raises(ArtifactError) as raised:
+        load(folder)
+    d = raised.value.diagnostic
+    assert d.message[0] in "'abcdefghijklmnopqrstuvwxyz" and not d.message.endswith(".")
+    assert raised.value.diagnostics == (d,) and isinstance(raised.value, (cake.CakeError, ValueError))
+    return d
+
+
+def edit(folder, **changes):
+    path = folder / "manifest.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | changes))
+    return folder
+
+
+@pytest.mark.parametrize("which", ["MATMUL", "SCALE"])
+def test_a_manifest_survives_the_round_trip(fakes, which):
+    manifest = getattr(fakes, which)
+    again = Manifest.from_json(manifest.to_json())
+    assert json.loads(again.to_json()) == json.loads(manifest.to_json())
+    assert again.to_json() == manifest.to_json()
+
+
+def test_a_loaded_kernel_says_what_it_is(artifact, fakes):
+    k = cake.load(artifact(fakes.MATMUL))
+    assert k.signature == "matmul(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D: out bf16[M, N])"
+    assert k.unproved == ("races",) and "unproved: races" in repr(k)
+
+
+@pytest.mark.parametrize("name, code", [("manifest.json", "artifact-no-manifest"), ("kernel.cubin", "artifact-no-cubin")])
+def test_a_missing_file(artifact, fakes, name, code):
+    folder = artifact(fakes.SCALE)
+    (folder / name).unlink()
+    assert refused(folder).code == f"runtime/{code}"
+
+
+def test_a_missing_folder(tmp_path):
+    assert refused(tmp_path / "nothing").code == "runtime/artifact-missing"
+
+
+def test_a_folder_in_place_of_a_file(artifact, fakes):
+    folder = artifact(fakes.SCALE)
+    (folder / "kernel.cubin").unlink()
+    (folder / "kernel.cubin").mkdir()
+    assert refused(folder).code == "runtime/artifact-unreadable"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '{"schema": 99}', "{}", '{"schema": 1}', "[" * 100_000, "\udcff"])
+def test_a_manifest_that_is_none(artifact, fakes, text):
+    folder = artifact(fakes.SCALE)
+    (folder / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert refused(folder).code == "runtime/artifact-manifest"
+
+
+SCALE_PARAMS = lambda fakes: [asdict(p) for p in fakes.SCALE.params]  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"launch": None},
+        {"launch": {"threads": 0, "cluster": 1, "shared_bytes": 0, "items": 1, "persistent": False}},
+        {"launch": {"threads": 32, "cluster": 1, "shared_bytes": -1, "items": 1, "persistent": False}},
+        {"launch": {"threads": 32, "cluster": 1, "shared_bytes": 0, "items": "Z", "persistent": False}},
+        {"launch": {"threads": 32, "cluster": 1, "shared_bytes": 0, "items": ["system", "R"], "persistent": False}},
+        {"requires": [{"formula": ["<=", "Z", 1], "text": "Z <= 1"}]},
+        {"requires": [{"text": "no formula"}]},
+        {"entry_params": [{"kind": "pointer", "ref": "Z", "type": ""}]},
+        {"entry_params": [{"kind": "map", "ref": 0, "type": ""}]},
+        {"entry_params": [{"kind": "texture", "ref": "X", "type": ""}]},
+        {"tensor_maps": [{"param": "m", "tensor": "X", "elem": "f32", "box": [1], "swizzle": 0}]},
+        {"tensor_maps": [{"param": "m", "tensor": "X", "elem": "f32", "box": [1, 1], "swizzle": 48}]},
+        {"tensor_maps": [{"param": "m", "tensor": "Z", "elem": "f32", "box": [1, 1], "swizzle": 0}]},
+        {"compute_capability": [9]},
+        {"compute_capability": "9.0"},
+        {"entry": ""},
+        {"params": 3},
+        {"hashes": []},
+        {"nonsense": 1},
+    ],
+    ids=str,
+)
+def test_a_manifest_that_contradicts_itself(artifact, fakes, changes):
+    assert refused(edit(artifact(fakes.SCALE), **changes)).code == "runtime/artifact-manifest"
+
+
+@pytest.mark.parametrize("change", [{"kind": "x"}, {"elem": "f128"}, {"mode": "maybe"}, {"align": 0}, {"shape": [["?"]]}, {"name": "Y"}, {"more": 1}], ids=str)
+def test_a_parameter_that_is_none(artifact, fakes, change):
+    params = SCALE_PARAMS(fakes)
+    params[2] |= change  # X
+    assert refused(edit(artifact(fakes.SCALE), params=params)).code == "runtime/artifact-manifest"
+
+
+def test_a_cubin_that_was_changed(artifact, fakes):
+    folder = artifact(fakes.SCALE)
+    cubin = folder / "kernel.cubin"
+    cubin.write_bytes(cubin.read_bytes()[:-1] + b"x")
+    assert refused(folder).code == "runtime/artifact-hash"
+
+
+def test_every_truncation_of_a_cubin_is_seen(artifact, fakes):
+    """Also where the hash agrees or is missing: the driver would read past the end."""
+    whole = fakes.elf(b"some machine code")
+    for n in range(len(whole)):
+        assert refused(artifact(fakes.SCALE, cubin=whole[:n])).code == "runtime/artifact-cubin"
+    load(artifact(fakes.SCALE, cubin=whole))
+
+
+@pytest.mark.parametrize("cubin", [b"", b".version 8.0\n" * 20, b"\x7fELF" + bytes(200)])
+def test_a_cubin_that_is_none(artifact, fakes, cubin):
+    assert refused(artifact(fakes.SCALE, cubin=cubin)).code == "runtime/artifact-cubin"
+
+
+def test_loading_imports_no_compiler_and_no_driver(artifact, fakes):
+    """In a process of its own: neither parser, plugin host, solver, command line nor CUDA bindings, and no array library."""
+    folder = artifact(replace(fakes.SCALE))
+    root = Path(__file__).parents[2]
+    code = f"""
+import sys
+sys.path.insert(0, {str(root)!r})
+import cake_core as cake
+k = cake.load({str(folder)!r})
+heavy = ("lark", "z3", "pluggy", "click", "rich", "cuda", "numpy", "torch", "cupy", "ml_dtypes")
+print([m for m in sys.modules if m.partition(".")[0] in heavy])
+print([m for m in sys.modules if m.startswith("cake_core.") and m.split(".")[1] not in ("runtime", "artifact", "diagnostics", "source")])
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=True).stdout
+    assert out == "[]\n[]\n"
