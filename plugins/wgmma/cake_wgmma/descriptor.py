@@ -1,0 +1,40 @@
+"""Matrix descriptors: how a product finds its operands in shared memory (PTX ISA, Matrix Descriptor Format).
+
+    bits  0-13   start address >> 4
+    bits 16-29   leading dimension byte offset >> 4
+    bits 32-45   stride dimension byte offset >> 4
+    bits 49-51   base offset, 0 where every pattern starts at a multiple of 8 rows
+    bits 62-63   swizzle: 1 is 128 bytes, 2 is 64, 3 is 32
+
+A shared address has 18 bits, so that its upper 14 need no mask. A swizzle of B bytes has a pattern of 8 rows of B bytes; the
+stride is from one pattern to the next below it, 8 * B. The leading offset is used by the MN-major layout only, from one column
+panel to the next; K-major it is 1 by convention.
+"""
+
+from __future__ import annotations
+
+from cake_core.primitive import LowerContext
+from cake_core.ptx.builder import Reg
+from cake_wgmma.operand import PATTERN, Operand
+
+MODE = {128: 1, 64: 2, 32: 3}
+
+
+def descriptor(cx: LowerContext, operand: Operand, swizzle: int) -> Reg:
+    """The descriptor of the operand's first K step: three instructions, everything constant folded into one."""
+    leading = 1 if operand.k_major else cx.panel(operand.expr)[1] >> 4
+    constant = MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16
+    start = cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", cx.shared_address(operand.expr), 4))
+    return cx.b.op("or.b64", start, constant)
+
+
+def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:
+    """The descriptor of a part `byte_offset` behind the first."""
+    return cx.b.op("add.s64", base, byte_offset >> 4) if byte_offset else base
+
+
+def offset(cx: LowerContext, operand: Operand, swizzle: int, extent: int, depth: int) -> int:
+    """Bytes from the operand's first element to element (extent, depth), each at the start of a block or K step."""
+    row, column = (extent, depth) if operand.k_major else (depth, extent)
+    columns, stride = cx.panel(operand.expr)
+    return column // columns * stride + row * swizzle + column % columns * operand.elem.bytes
