@@ -166,7 +166,7 @@ def assemble(
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
-            raise fail("assemble/timeout", f"ptxas did not end within {timeout:g} s", fix="unroll less, or raise the limit") from None
+            raise fail("assemble/timeout", f"ptxas did not end within {timeout:g} s", fix="unroll less: very long code is the usual cause") from None
         except OSError as error:
             raise fail("assemble/no-assembler", f"'{assembler.path}' could not be run: {error.strerror}") from None
         cubin = target_file.read_bytes() if done.returncode == 0 and target_file.is_file() else b""

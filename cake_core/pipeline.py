@@ -228,10 +228,12 @@ def shared_map(plan) -> tuple[dict, ...]:
 
 
 def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
-    """The pipelines of a schedule text with their barriers (a derived text has barriers alone)."""
+    """The pipelines of a schedule text with their barriers, which bear its name (a derived text has barriers alone)."""
+    found = [s for s in schedule.body if isinstance(s, Pipeline)]
+    owner = lambda barrier: max((p.name for p in found if barrier.startswith(f"{p.name}_")), key=len, default=None)  # noqa: E731
     rows = []
-    for p in (s for s in schedule.body if isinstance(s, Pipeline)):
-        barriers = [{"name": b.name, "slots": b.slots, "count": b.count} for b in plan.barriers.values() if b.name.startswith(f"{p.name}_")]
+    for p in found:
+        barriers = [{"name": b.name, "slots": b.slots, "count": b.count} for b in plan.barriers.values() if owner(b.name) == p.name]
         rows.append(
             {
                 "name": p.name,

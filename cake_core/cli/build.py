@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,13 @@ from cake_core.cli import exits
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, table
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from cake_core.pipeline import Build
+
+#: What --emit writes, and whether it needs the assembler (None: the artifact takes a cubin where it can have one).
+EMITTED = {"ptx": "kernel.ptx", "cubin": "kernel.cubin", "derived": "derived.cake"}
+CUBIN = {"ptx": False, "derived": False, "cubin": True, None: None}
 
 EPILOG = """\b
 Examples:
@@ -58,7 +67,7 @@ def settings_of(settings: tuple[str, ...]) -> dict[str, int | float | bool]:
 
 
 def assembler_or_finding(ptxas: str | None, required: bool):
-    """(assembler, findings): without one a warning, or the error where the cubin was asked for."""
+    """(assembler, findings): without one a warning, or the error where a cubin or this assembler was asked for."""
     from dataclasses import replace
 
     from cake_core.assemble import find_assembler
@@ -66,7 +75,7 @@ def assembler_or_finding(ptxas: str | None, required: bool):
     try:
         return find_assembler(ptxas), ()
     except CakeError as error:
-        if required or ptxas:
+        if required or ptxas or os.environ.get("CAKE_PTXAS"):
             raise
         return None, tuple(replace(d, severity=Severity.WARNING) for d in error.diagnostics)
 
@@ -75,7 +84,7 @@ def assembler_or_finding(ptxas: str | None, required: bool):
 @click.argument("file")
 @build_options
 @click.option("-o", "--output", metavar="PATH", help="Folder of the artifact, or the file of --emit. [default: out/KERNEL.ARCH; stdout]")
-@click.option("--emit", type=click.Choice(["ptx", "cubin", "derived"]), help="Write this alone, to -o or stdout, instead of an artifact.")
+@click.option("--emit", type=click.Choice(tuple(EMITTED)), help="Write this alone, to -o or stdout, instead of an artifact.")
 @format_options
 def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) -> int:
     """Compile one kernel of FILE ('-' is stdin) to an artifact folder.
@@ -92,12 +101,12 @@ def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) 
     try:
         source = read_source(file)
         sources[source.name] = source
-        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, emit, quiet=format in MACHINE)
+        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], quiet=format in MACHINE)
     except CakeError as error:
         print_findings(error.diagnostics, sources, format)
         return exits.code_of(error.diagnostics)
     if emit:
-        write_one({"ptx": lambda: built.files["kernel.ptx"], "cubin": lambda: built.files["kernel.cubin"], "derived": lambda: built.files["derived.cake"]}[emit](), output)
+        write_one(built.files[EMITTED[emit]], output)
         folder = None
     else:
         folder = Path(output) if output else Path("out", f"{built.manifest.kernel}.{built.manifest.arch}")
@@ -110,11 +119,11 @@ def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) 
     return exits.code_of(findings)
 
 
-def compile_kernel(source, arch, kernel, overrides, ptxas, emit, quiet) -> tuple[object, tuple[Diagnostic, ...]]:
-    """Build in memory: (Build, findings). Raises CakeError."""
+def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, quiet: bool) -> tuple[Build, tuple[Diagnostic, ...]]:
+    """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. Raises CakeError."""
     from cake_core.pipeline import build
 
-    assembler, missing = (None, ()) if emit in ("ptx", "derived") else assembler_or_finding(ptxas, required=emit == "cubin")
+    assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
         built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, on_step=on_step)
     return built, (*missing, *built.diagnostics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -67,7 +68,7 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
         return
     source = read_source(target)
     sources[source.name] = source
-    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, None, quiet=False)
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, quiet=False)
     beside = Path(target).with_suffix(".py")
     with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
         folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")
@@ -96,7 +97,7 @@ def execute(job, show, target, shapes, seed, device, reference, arch, kernel, se
     sources: dict = {}
     try:
         with artifact_of(target, reference, arch, kernel, settings, ptxas, sources) as (folder, companion, findings):
-            result = job(folder, companion, wanted, seed, device)
+            result = replace(job(folder, companion, wanted, seed, device), artifact=target)  # a scratch folder's name says nothing
     except CakeError as error:
         print_findings(error.diagnostics, sources, format)
         return exits.code_of(error.diagnostics)

@@ -20,7 +20,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-NAMESPACES = ("syntax", "type", "derive", "assemble", "runtime", "plugin")  # the compiler's own
+NAMESPACES = ("syntax", "type", "derive", "assemble", "runtime", "plugin", "core")  # of the table in codes/
 CODE = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
 
 

@@ -16,7 +16,7 @@ ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["
 PACKAGES = tuple(sorted({v.partition(".")[0] for v in ENTRY_POINTS.values()}))
 FOLDERS = {p: next(iter((*ROOT.glob(f"plugins/*/{p}"), *ROOT.glob(f"arch/*/{p}")))) for p in PACKAGES}
 
-LITERAL = re.compile(r"""["']((?:%s|core|ptx|sm\d+)/[a-z0-9-]+)["']""" % "|".join(NAMESPACES))
+LITERAL = re.compile(r"""["']((?:%s|ptx|sm\d+)/[a-z0-9-]+)["']""" % "|".join(NAMESPACES))
 
 
 def reported(folder: Path) -> set[str]:
