@@ -77,7 +77,7 @@ def name_arguments(s: Signature, args: tuple, kwargs: dict[str, Any]) -> dict[st
     known = {p.name for p in s.manifest.params}
     for name, value in kwargs.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
+            near = [k for k in known if k.lower() == name.lower()] or difflib.get_close_matches(name, known, 1)
             fix = f"did you mean '{near[0]}'?" if near else f"its parameters are {', '.join(p.name for p in s.manifest.params)}"
             raise LaunchError("runtime/unknown-argument", f"'{s.kernel}' has no parameter '{name}'", fix=fix)
         if name in given:

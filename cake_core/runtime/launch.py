@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +114,8 @@ class ArgumentBlock:
 
     def __init__(self, driver: Driver, s: Signature, b: Binding, views: dict[str, View], maps: TensorMaps):
         entries = s.manifest.entry_params
-        spare = next((v.pointer for v in views.values() if v.pointer and 0 not in v.shape), 256)
+        # Rounded down to what a map asks for; allocations start at larger multiples, so it stays inside.
+        spare = next((v.pointer & ~15 for v in views.values() if v.pointer and 0 not in v.shape), 256)
         self._cells = ctypes.create_string_buffer(8 * max(len(entries), 1))
         self._maps = []
         first, pointers = ctypes.addressof(self._cells), []

@@ -1,0 +1,93 @@
+"""The kernels' references and tolerances, without a GPU: a right result in f32 passes, each kind of wrong one does not."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cake_core.runtime.companion import load_companion
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+COMPANIONS = sorted(p for p in KERNELS.rglob("*.py"))
+BF16 = ml_dtypes.bfloat16
+
+
+def gemm(inputs):
+    """f32 accumulation in blocks of 64, truncated after each: no better than the hardware."""
+    a, b = (inputs[n].astype(np.float32) for n in "AB")
+    total = np.zeros((a.shape[0], b.shape[0]), np.float32)
+    for k in range(0, a.shape[1], 16):
+        total = (total.astype(np.float64) + a[:, k : k + 16].astype(np.float64) @ b[:, k : k + 16].T.astype(np.float64)).astype(np.float32)
+    return {"D": total}
+
+
+def rmsnorm(inputs):
+    x, w = (inputs[n].astype(np.float32) for n in "XW")
+    total = np.zeros((x.shape[0], 1), np.float32)
+    for c in range(x.shape[1]):  # one after the other: the worst order
+        total[:, 0] += x[:, c] * x[:, c]
+    inv = np.float32(1) / np.sqrt(total / np.float32(x.shape[1]) + np.float32(inputs["eps"]))
+    return {"Y": x * inv * w}
+
+
+COMPUTE = {"gemm_sm90": gemm, "rmsnorm": rmsnorm}
+
+
+def cases(limit=300_000):
+    for path in COMPANIONS:
+        companion = load_companion(path)
+        for i, shape in enumerate(companion.call("shapes")):
+            if np.prod([max(v, 1) for v in shape.values()], dtype=np.int64) <= limit * 64 and shape.get("R", 0) <= 300:
+                yield pytest.param(path, shape, id=f"{path.stem}-{'x'.join(map(str, shape.values()))}")
+
+
+def run(path, shape):
+    companion = load_companion(path)
+    inputs = companion.call("inputs", shape, np.random.default_rng(1))
+    expected = companion.call("reference", inputs)
+    return inputs, expected, companion.admitted(inputs, expected)
+
+
+def test_every_kernel_has_a_companion_that_is_tested():
+    assert {p.stem for p in KERNELS.rglob("*.cake")} <= {p.stem for p in COMPANIONS} == set(COMPUTE)
+
+
+@pytest.mark.parametrize("path, shape", list(cases()))
+def test_an_honest_f32_kernel_is_within_the_tolerance(path, shape):
+    inputs, expected, admitted = run(path, shape)
+    for name, value in COMPUTE[path.stem](inputs).items():
+        assert value.shape == expected[name].shape
+        error = np.abs(value.astype(BF16).astype(np.float64) - expected[name])
+        assert (error <= admitted[name]).all()
+
+
+@pytest.mark.parametrize("path, shape", [c for c in cases() if min(c.values[1].values()) > 0])
+def test_a_kernel_that_leaves_something_out_is_not(path, shape):
+    """The last column of an input counted as zero: the least that a wrong tail can do."""
+    inputs, expected, admitted = run(path, shape)
+    for name in {"gemm_sm90": "A", "rmsnorm": "X"}[path.stem]:
+        broken = dict(inputs)
+        broken[name] = inputs[name].copy()
+        broken[name][:, -1] = 0
+        for out, value in COMPUTE[path.stem](broken).items():
+            error = np.abs(value.astype(BF16).astype(np.float64) - expected[out])
+            assert (error > admitted[out]).any()
+
+
+@pytest.mark.parametrize("path", COMPANIONS, ids=lambda p: p.stem)
+def test_inputs_are_of_the_shape_and_repeat(path):
+    companion = load_companion(path)
+    shape = companion.call("shapes")[0]
+    first, again = (companion.call("inputs", shape, np.random.default_rng(3)) for _ in range(2))
+    for name, value in first.items():
+        assert np.array_equal(np.asarray(value), np.asarray(again[name]))
+        assert not isinstance(value, np.ndarray) or value.dtype == BF16
+    assert all(companion.flops(s) >= 0 for s in companion.call("shapes"))
+
+
+def test_the_shapes_hold_what_a_gemm_must_bear():
+    shapes = load_companion(KERNELS / "gemm" / "gemm_sm90.py").call("shapes")
+    have = lambda name, *values: {s[name] for s in shapes} >= set(values)  # noqa: E731
+    assert have("M", 1, 130) and have("N", 8, 264) and have("K", 0, 8, 64, 72, 264)
+    assert any(s["M"] % 128 and s["N"] % 256 and s["K"] % 64 for s in shapes)
