@@ -147,12 +147,7 @@ class Context:
         return self.inputs.pointer(tensor)
 
     def extents(self, tensor: str) -> tuple[Operand, ...]:
-        """Extents speak of parameters alone, whatever names stand around the use."""
-        outside, self.names = self.names, self.inputs.loaded
-        try:
-            return tuple(self.value(d) for g in self.inputs.tensor(tensor).declared.groups for d in g)
-        finally:
-            self.names = outside
+        return tuple(self.value(d) for g in self.inputs.tensor(tensor).declared.groups for d in g)
 
     # --- register tiles
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from cake_core.diagnostics import CakeError, fail
 from cake_core.ptx.builder import PtxTypeError
@@ -12,12 +13,13 @@ from cake_core.source import Span
 
 @contextmanager
 def blamed(primitive, span: Span | None) -> Iterator[None]:
-    """Run a plugin's code. What it raises, other than findings, becomes one: a user never sees a plugin's traceback."""
+    """Run a plugin's code. What it raises, other than findings, becomes one: a user never sees a plugin's traceback.
+    Findings without a place get `span`."""
     owner = f"'{primitive.name}' of {primitive.source}" if getattr(primitive, "source", None) else f"'{primitive.name}'"
     try:
         yield
-    except CakeError:
-        raise
+    except CakeError as error:
+        raise CakeError(*(d if d.span else replace(d, span=span) for d in error.diagnostics)) from error.__cause__
     except NotImplementedError:
         raise fail("plugin/no-lowering", f"{owner} has no lowering", span, why="its plugin does not define 'lower'") from None
     except PtxTypeError as error:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cake_core.diagnostics import CakeError, fail
+from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, Int, Let, Name, Op, Stmt, Tuple, Var, While
 from cake_core.ir.types import Scalar, Tile, Value
 from cake_core.lower import values
@@ -35,8 +34,6 @@ def statement(cx: Context, s: Stmt) -> None:
             lower(cx, s)
         except PtxTypeError as error:
             raise fail("derive/ptx-type", f"this statement has no well-typed machine code: {error}", s.span) from error
-        except CakeError as error:
-            raise CakeError(*(replace(d, span=s.span) if d.span is None else d for d in error.diagnostics)) from error.__cause__
 
 
 # --- scalars and named values --------------------------------------------------------------------------------------

@@ -76,13 +76,24 @@ class Panel(Operation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Broken(Operation):
-    """Raises whatever it holds."""
-
-    error: Exception
+class Number(Operation):
+    """`number x`: writes 0, 1, .. into the registers of a fragment."""
 
     def lower(self, op: Op, cx) -> None:
-        raise self.error
+        for i, register in enumerate(cx.registers(op.operands[0])):
+            cx.b.emit(f"mov.{register.kind}", register, float(i) if register.kind == "f32" else i)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dump(Operation):
+    """`dump 0 <- value`: records the registers of a value; `seen` collects the distributions."""
+
+    seen: list
+
+    def lower(self, op: Op, cx) -> None:
+        self.seen.append(cx.distribution)
+        for register in cx.registers(op.value):
+            cx.b.emit("test.trace", register)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +127,8 @@ OPERATIONS = (
     Address(name="address.row", operands=ANY * 2),
     Address(name="address.element", operands=ANY * 3),
     Panel(name="panel", operands=ANY),
-    Broken(name="broken.key", error=KeyError("lost"), source="plugin t"),
-    Broken(name="broken.none", error=NotImplementedError(), source="plugin t"),
+    Number(name="number", operands=ANY),
+    Dump(name="dump", operands=ANY, arrows=("<-",), value=Parameter("value", "any"), seen=[]),
 )
 
 
@@ -133,6 +144,14 @@ def registry():
 
 
 HEAD = "cake 1 derived\nkernel k({params})\n  require {require}\n  target sm90\n"
+
+
+@pytest.fixture
+def seen(registry) -> list:
+    """Distributions under which `dump` statements of this test were lowered."""
+    found = registry.operations["dump"].seen
+    found.clear()
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def evaluate(expr, machine, registry):
     return result
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(integers())
 def test_integers(machine, registry, expr):
     """Floor division, remainder with the divisor's sign, whatever is known of the operands."""
@@ -110,7 +110,7 @@ def test_integers(machine, registry, expr):
         assert evaluate(expr, machine, registry) == truth(expr)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conditions())
 def test_conditions(machine, registry, expr):
     assert evaluate(expr, machine, registry) == truth(expr)
