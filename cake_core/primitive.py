@@ -424,7 +424,11 @@ class Protocol(Primitive):
         raise NotImplementedError
 
     def acquire(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
-        """Wait until `slot` is empty; announce the bytes of the fill."""
+        """Wait until `slot` is empty."""
+        raise NotImplementedError
+
+    def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
+        """Tell the full barrier the transaction bytes of the fill that begins (nothing where `plan.bytes` is 0)."""
         raise NotImplementedError
 
     def commit(self, plan: PipelinePlan, slot: Expr) -> Block:

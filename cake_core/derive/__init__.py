@@ -1,0 +1,206 @@
+"""Derivation: the schedule form becomes the derived form of the same language, readable top to bottom in `derive`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.architecture import Architecture
+from cake_core.derive.accesses import operation_with, touches
+from cake_core.derive.body import Frame, body_of
+from cake_core.derive.expand import unroll
+from cake_core.derive.held import HeldSlots
+from cake_core.derive.memory import Asked, plan as plan_memory, unify
+from cake_core.derive.pipelines import Planner
+from cake_core.derive.schedules import Schedule, expand
+from cake_core.derive.warps import Placed, place
+from cake_core.diagnostics import Sink, fail
+from cake_core.effects import Proxy, Rendezvous
+from cake_core.elaborate import walk
+from cake_core.ir.build import by_leader, lift
+from cake_core.ir.nodes import Block, Declare, For, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Var, Word
+from cake_core.ir.plan import launch_statement
+from cake_core.ir.types import ELEMENTS, Tile
+from cake_core.primitive import Form, Protocol, ThreadGroup
+
+__all__ = ["derive"]
+
+
+def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
+    """The derived form of an elaborated schedule-form kernel, as untyped nodes. Raises CakeError with all findings."""
+    sink = Sink()
+    kernel = replace(kernel, body=_unrolled(kernel.body))
+    fresh = Fresh(kernel)
+    axis, cluster = (kernel.cluster.axis.name, kernel.cluster.axis.value.value) if kernel.cluster else (None, 1)
+    groups = {"warp": ThreadGroup(name="warp", warps=1), **registry.groups}
+    groups |= {f"{n}s": g for n, g in groups.items()}
+
+    placed = place(kernel, registry, groups)
+    schedule = _schedule(kernel, axis, cluster, fresh)
+    touched = touches(kernel, registry)
+    demanded, asked = _demands(kernel, registry, arch, axis, cluster, placed, groups, sink)
+    swizzles = unify(asked, sink)
+    held = _held(kernel, sink)
+    plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
+    sink.stop_if_errors()
+
+    protocol = _protocol(registry, arch, kernel) if plans else None
+    barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()
+    memory = plan_memory(kernel, barriers, asked, swizzles)
+    frame = Frame(
+        registry=registry,
+        arch=arch,
+        cluster_axis=axis,
+        cluster_size=cluster,
+        declarations={d.name: d for s in memory for d in s.declarations},
+        types=_types(kernel),
+        swizzles=swizzles,
+        plans=plans,
+        protocol=protocol,
+        schedule=schedule,
+        barrier_ids=_barrier_ids(kernel, registry, arch, placed, sink),
+        other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC),
+        sink=sink,
+        fresh=fresh,
+    )
+    roles = []
+    for role in kernel.roles:
+        with sink.collecting(role=role.name):
+            p = placed[role.name]
+            roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded, held[role.name]), p))
+    sink.stop_if_errors()
+    return replace(kernel, body=_assemble(kernel, schedule, memory, plans, protocol, roles, registry, arch, cluster))
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+class Fresh:
+    """Names that the text does not use yet."""
+
+    def __init__(self, kernel: Kernel):
+        self.used = {p.name for p in kernel.params} | {r.name for r in kernel.roles}
+        for s in walk(kernel.body):
+            match s:
+                case Let(bindings) | Var(bindings):
+                    self.used |= {b.name for b in bindings}
+                case Declare():
+                    self.used |= {d.name for d in s.declarations}
+                case For():
+                    self.used |= set(s.pattern)
+
+    def __call__(self, name: str) -> str:
+        while name in self.used:
+            name += "_"
+        self.used.add(name)
+        return name
+
+
+def _unrolled(body: Block) -> Block:
+    return tuple(replace(s, body=unroll(s.body)) if isinstance(s, Role) else s for s in body)
+
+
+def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> Schedule | None:
+    tiles = next((s for s in kernel.body if isinstance(s, Tiles)), None)
+    return expand(tiles, axis, cluster, fresh) if tiles is not None else None
+
+
+def _types(kernel: Kernel) -> dict[str, Tile]:
+    types = {}
+    for p in kernel.params:
+        if p.mode is not None:
+            types[p.name] = _tensor_type(p)
+    for s in kernel.body:
+        if isinstance(s, Declare):
+            for d in s.declarations:
+                types[d.name] = Tile(s.space, ELEMENTS[d.declared.name], tuple(tuple(e.value for e in g) for g in d.declared.groups))
+    return types
+
+
+def _tensor_type(p: Param) -> Tile:
+    return Tile("global", ELEMENTS[p.declared.name], (tuple(e.value if isinstance(e, Int) else e for e in p.declared.groups[0]),))
+
+
+class Asking:
+    """The CheckContext for `demands` and `fragments`."""
+
+    def __init__(self, kernel: Kernel, arch, axis, cluster: int):
+        self.form, self.arch, self.cluster_axis, self.cluster_size = Form.SCHEDULE, arch, axis, cluster
+        self.warps, self.group = 0, None
+        self.known = {d.name: d for s in walk(kernel.body) if isinstance(s, Declare) for d in s.declarations}
+
+    def declaration(self, name: str):
+        return self.known.get(name)
+
+
+def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Placed], groups, sink: Sink):
+    """Layouts that operations demand of fragments, and what they ask of shared buffers."""
+    layouts: dict[str, tuple[str, object]] = {}
+    asked: list[Asked] = []
+    cx = Asking(kernel, arch, axis, cluster)
+    for role in kernel.roles:
+        cx.warps, cx.group = placed[role.name].warps, groups[role.group].name
+        for s in walk(role.body):
+            if not isinstance(s, Op) or (operation := registry.operations.get(s.name)) is None:
+                continue
+            with sink.collecting(role=role.name):
+                asked += [Asked(d, s.name, s.span) for d in operation.demands(s, cx)]
+                for name, layout in operation.fragments(s, cx).items():
+                    have, span = layouts.setdefault(name, (layout, s.span))
+                    if have != layout:
+                        raise fail("derive/layout-mismatch", f"fragment '{name}' is used as layout '{have}' and as '{layout}'", s.span, resource=name)
+    return layouts, asked
+
+
+def _held(kernel: Kernel, sink: Sink) -> dict[str, HeldSlots]:
+    slots = {s.name: s.slots.value for s in kernel.body if isinstance(s, Pipeline)}
+    out = {}
+    for role in kernel.roles:
+        ends = {s.name for s in kernel.body if isinstance(s, Pipeline) and role.name in [e.name for e in (*s.producers, *s.consumers)]}
+        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends}, sink)
+        out[role.name].analyse()
+    return out
+
+
+def _protocol(registry, arch: Architecture, kernel: Kernel) -> Protocol:
+    for protocol in registry.protocols.values():
+        if protocol.capabilities <= arch.capabilities:
+            return protocol
+    raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", kernel.span, resource="pipeline")
+
+
+def _barrier_ids(kernel: Kernel, registry, arch, placed: dict[str, Placed], sink: Sink) -> dict[tuple[str, str], int]:
+    """First id of each role's named barriers, in text order from 1; 0 is the whole CTA's."""
+    ids: dict[tuple[str, str], int] = {}
+    following = 1
+    for role in kernel.roles:
+        scopes = {
+            e.scope
+            for s in walk(role.body)
+            if isinstance(s, Op) and s.name in registry.operations
+            for e in registry.operations[s.name].effects(s)
+            if isinstance(e, Rendezvous) and e.scope in ("instance", "role")
+        }
+        for scope in sorted(scopes):
+            ids[role.name, scope] = following
+            following += placed[role.name].instances if scope == "instance" else 1
+    if following > arch.limit("named_barriers"):
+        sink.error("derive/barrier-ids", f"the roles need {following - 1} named barriers", kernel.span, why=f"a CTA has {arch.limit('named_barriers')}, one of them for itself")
+    return ids
+
+
+def _header(role: Role, p: Placed) -> Role:
+    placed = (Word("at", lift(p.first)), *role.words.items, *((Word("pad", lift(p.pad)),) if p.pad else ()))
+    return replace(role, words=replace(role.words, items=placed))
+
+
+def _assemble(kernel: Kernel, schedule: Schedule | None, memory, plans, protocol, roles: list[Role], registry, arch, cluster: int) -> Block:
+    """The kernel's body: lets, launch, memory, barrier initialisation, roles, exit (S18)."""
+    lets: list[Stmt] = [s for s in kernel.body if isinstance(s, Let)]
+    prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
+    meet = lambda scope: operation_with(registry, arch, lambda e: isinstance(e, Rendezvous) and e.scope == scope, f"a barrier of the {scope}", kernel.span)  # noqa: E731
+    setup: list[Stmt] = []
+    if plans:
+        inits = tuple(s for p in plans.values() for s in protocol.initialise(p))
+        setup = [by_leader(*inits, *protocol.publish(cluster)), meet("cluster" if cluster > 1 else "cta")]
+    leave: list[Stmt] = [meet("cluster")] if cluster > 1 else []
+    return (*lets, *prologue, *memory, *setup, *roles, *leave)

@@ -48,7 +48,7 @@ def binary(op: str, a: Expr | int | str, b: Expr | int | str) -> Expr:
     match op, a, b:
         case ("+", e, Int(0)) | ("-", e, Int(0)) | ("+", Int(0), e) | ("*", e, Int(1)) | ("*", Int(1), e) | ("/", e, Int(1)):
             return e
-        case ("*", _, Int(0)) | ("*", Int(0), _):
+        case ("*", _, Int(0)) | ("*", Int(0), _) | ("%", _, Int(1)):
             return Int(0, span=a.span)
     return Binary(op, a, b, span=a.span)
 

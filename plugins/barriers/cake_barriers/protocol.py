@@ -28,10 +28,10 @@ class Mbarrier(Protocol):
 
     def acquire(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
         round_before = add(div(ordinal, plan.slots), 1)
-        wait = op("mbarrier.wait", index(_empty(plan), slot), parity=mod(round_before, 2))
-        if not plan.bytes:
-            return (wait,)
-        return (wait, by_leader(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes)))
+        return (op("mbarrier.wait", index(_empty(plan), slot), parity=mod(round_before, 2)),)
+
+    def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
+        return (by_leader(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes)),) if plan.bytes else ()
 
     def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
         if Signal.COLLECTIVE in plan.commit:

@@ -42,15 +42,16 @@ def test_full():
     assert expr_text(MBARRIER.full(PLAN, Name("s"))) == "ab_full[s]"
 
 
-def test_acquire_waits_and_announces_the_bytes():
-    assert text(MBARRIER.acquire(PLAN, Name("s"), FILL)) == (
-        "mbarrier.wait ab_empty[s] parity (ab_fill / 4 + 1) % 2\n"
-        "if leader {\n  mbarrier.expect ab_full[s] bytes 49152\n}"
-    )
+def test_acquire():
+    assert text(MBARRIER.acquire(PLAN, Name("s"), FILL)) == "mbarrier.wait ab_empty[s] parity (ab_fill / 4 + 1) % 2"
 
 
-def test_acquire_without_bytes_announces_nothing():
-    assert text(MBARRIER.acquire(replace(PLAN, bytes=0), Name("s"), FILL)) == "mbarrier.wait ab_empty[s] parity (ab_fill / 4 + 1) % 2"
+def test_the_leader_announces_the_bytes():
+    assert text(MBARRIER.announce(PLAN, Name("s"))) == "if leader {\n  mbarrier.expect ab_full[s] bytes 49152\n}"
+
+
+def test_without_bytes_nothing_is_announced():
+    assert text(MBARRIER.announce(replace(PLAN, bytes=0), Name("s"))) == ""
 
 
 def test_one_slot_changes_phase_at_every_use():

@@ -67,9 +67,11 @@ class Load(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         """`bytes` are what one destination CTA's barrier receives: of the whole tile, where a multicast is not yet cut."""
         copy = _copy(op, 1)
+        multicast = op.words.get("multicast") is not None or op.words.get("mask") is not None
+        done = BySignal(op.words.get("signal"), copy.bytes, multicast)
         return (
-            Access(op.value, Mode.READ, Proxy.ASYNC, BySignal(op.words.get("signal"), copy.bytes), Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, BySignal(op.words.get("signal"), copy.bytes), Issuer.LEADER),
+            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:

@@ -1,0 +1,85 @@
+"""Who touches what: the effects of every statement of a role, and the operation that has a wanted effect.
+
+Derivation asks primitives for effects and never for their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, Effect
+from cake_core.elaborate import walk
+from cake_core.ir.nodes import Block, Call, Expr, For, If, Kernel, Node, Op, Role, Stmt, While
+from cake_core.ir.places import root
+from cake_core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One access of a declared buffer by a role; `by` is the statement."""
+
+    role: str
+    buffer: str
+    access: Access
+    by: Stmt
+
+
+def nested(s: Stmt) -> tuple[Block, ...]:
+    """The blocks inside a statement."""
+    match s:
+        case For() | While() | Role():
+            return (s.body,)
+        case If():
+            return (s.then, s.other) if s.other is not None else (s.then,)
+    return ()
+
+
+def calls(node) -> Iterator[Call]:
+    """All calls in the expressions of one statement, not those of nested statements."""
+    if isinstance(node, tuple):
+        for x in node:
+            yield from calls(x)
+    elif isinstance(node, Node):
+        if isinstance(node, Call):
+            yield node
+        for f in fields(node):
+            value = getattr(node, f.name)
+            if f.name not in ("span", "type", "label") and isinstance(value, Expr | tuple | Node):
+                if isinstance(value, Stmt) or isinstance(value, tuple) and value and isinstance(value[0], Stmt):
+                    continue
+                yield from calls(value)
+
+
+def effects_of(s: Stmt, registry) -> tuple[Effect, ...]:
+    """Effects of one statement itself: its operation's and those of the functions that it calls."""
+    out: list[Effect] = []
+    if isinstance(s, Op) and (operation := registry.operations.get(s.name)) is not None:
+        out += operation.effects(s)
+    for c in calls(s):
+        if (function := registry.functions.get(c.name)) is not None:
+            out += function.effects(c)
+    return tuple(out)
+
+
+def touches(kernel: Kernel, registry) -> list[Touch]:
+    """Every access of a shared buffer, in text order."""
+    out = []
+    for role in kernel.roles:
+        for s in walk(role.body):
+            for e in effects_of(s, registry):
+                if isinstance(e, Access) and (name := root(e.place)) is not None:
+                    out.append(Touch(role.name, name.id, e, s))
+    return out
+
+
+def operation_with(registry, arch, wanted: Callable[[Effect], bool], what: str, at: Span) -> Op:
+    """The operation without operands, offered for this target, that has the wanted effect."""
+    for name, operation in registry.operations.items():
+        if operation.operands or operation.arrows or operation.capabilities - arch.capabilities:
+            continue
+        op = Op(name, span=at)
+        if any(wanted(e) for e in operation.effects(op)):
+            return op
+    raise fail("derive/no-operation", f"no installed plugin offers {what} for {arch.name}", at, resource=what)

@@ -1,0 +1,340 @@
+"""A role's body in the derived form: verbs become barrier statements on explicit ordinals, operations derive themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from math import gcd
+
+from cake_core.derive.accesses import effects_of, operation_with
+from cake_core.derive.distribution import Fragments, choose, distribution
+from cake_core.derive.held import HeldSlots
+from cake_core.derive.schedules import Schedule
+from cake_core.diagnostics import Sink, fail
+from cake_core.effects import Access, Fence, Mode, Proxy
+from cake_core.elaborate import walk
+from cake_core.ir import ranges
+from cake_core.ir.build import add, assign, binary, mod
+from cake_core.ir.nodes import (
+    Assign,
+    Binding,
+    Block,
+    Call,
+    Declaration,
+    Declare,
+    Expr,
+    For,
+    If,
+    Int,
+    Let,
+    Name,
+    Node,
+    Op,
+    Option,
+    Role,
+    Stmt,
+    Var,
+    While,
+    Word,
+    Words,
+)
+from cake_core.ir.places import names, place_of, root
+from cake_core.ir.types import ELEMENTS, Scalar, Tile
+from cake_core.primitive import DeriveContext, Distribution, HandOff, Layout, PipelinePlan, Protocol, Signal
+from cake_core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What all roles share."""
+
+    registry: object
+    arch: object
+    cluster_axis: str | None
+    cluster_size: int
+    declarations: dict[str, Declaration]  # buffers, with offsets and swizzles
+    types: dict[str, Tile]  # tensors and buffers
+    swizzles: dict[str, int]
+    plans: dict[str, PipelinePlan]
+    protocol: Protocol
+    schedule: Schedule | None
+    barrier_ids: dict[tuple[str, str], int]
+    other_proxies: frozenset[str]  # buffers that something reads or writes through another proxy than threads do
+    sink: Sink
+    fresh: object
+
+
+@dataclass(slots=True)
+class Body(DeriveContext):
+    """Derives one role; a `DeriveContext` for its operations."""
+
+    frame: Frame
+    of: Role
+    warps: int
+    instances: int
+    fragments: Fragments
+    layouts: dict[str, Layout]
+    held: HeldSlots
+    distribution: Distribution | None = None
+    unfenced: list[Span] = field(default_factory=list)
+
+    # --- DeriveContext
+
+    @property
+    def arch(self):
+        return self.frame.arch
+
+    @property
+    def cluster_axis(self) -> str | None:
+        return self.frame.cluster_axis
+
+    @property
+    def cluster_size(self) -> int:
+        return self.frame.cluster_size
+
+    @property
+    def role(self) -> str:
+        return self.of.name
+
+    def hand_off(self, place: Expr) -> HandOff | None:
+        name = root(place)
+        for plan in self.frame.plans.values():
+            if name is not None and name.id in plan.buffers:
+                slots = place_of(place, self.frame.types[name.id]).slots
+                slot = slots[0] if slots else Int(0)
+                return HandOff(plan.name, self.frame.protocol.full(plan, slot), slot)
+        return None
+
+    def swizzle(self, buffer: str) -> int:
+        return self.frame.swizzles.get(buffer, 0)
+
+    def named_barrier(self, scope: str) -> tuple[Expr, int]:
+        first = self.frame.barrier_ids[self.role, scope]
+        if scope == "role":
+            return Int(first), 32 * self.warps * self.instances
+        return add(first, f"{self.role}.i") if self.instances > 1 else Int(first), 32 * self.warps
+
+    def pending_fences(self) -> tuple[Stmt, ...]:
+        if not self.unfenced:
+            return ()
+        at, self.unfenced = self.unfenced[-1], []
+        return (operation_with(self.frame.registry, self.arch, lambda e: isinstance(e, Fence) and e.kind == "proxy_async", "a proxy fence", at),)
+
+    def layout(self, fragment: str) -> Layout | None:
+        return self.layouts.get(fragment)
+
+    def declaration(self, name: str) -> Declaration | None:
+        return self.frame.declarations.get(name)
+
+    def alignment(self, expr: Expr) -> int:
+        name = root(expr)
+        declared = self.frame.types[name.id]
+        stride, total = ranges.constant(declared.elem.bytes), ranges.constant(0)
+        for part, extent in reversed(list(zip(place_of(expr, declared).parts, declared.shape, strict=True))):
+            total = ranges.add(total, ranges.mul(_range(part.lo), stride))
+            stride = ranges.mul(stride, ranges.constant(extent) if isinstance(extent, int) else _range(extent))
+        return gcd(16, total.mod, total.rem)
+
+    # --- the body
+
+    def derive(self) -> Role:
+        cursors = []
+        for plan in self.frame.plans.values():
+            used = {s.name for s in walk(self.of.body) if isinstance(s, Op) and s.operands and s.operands[0] == Name(plan.name)}
+            for verbs, cursor in ((("acquire",), "fill"), (("wait",), "wait"), (("release", "drain"), "release")):
+                if used & set(verbs):
+                    cursors.append(f"{plan.name}_{cursor}")
+            if "commit" in used and plan.commit is not Signal.BYTES:
+                cursors.append(f"{plan.name}_commit")
+        counter = self._item_counter()
+        if counter:
+            cursors.append(counter)
+        body = self._block(self.of.body)
+        start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
+        return replace(self.of, body=(*start, *body))
+
+    def _item_counter(self) -> str | None:
+        s = self.frame.schedule
+        return f"{s.name}_n" if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for n in _names(t)) else None
+
+    def _block(self, block: Block) -> Block:
+        out: list[Stmt] = []
+        for s in block:
+            with self.frame.sink.collecting(role=self.role):
+                for d in self._stmt(s):
+                    _append(out, d)
+        return tuple(out)
+
+    def _stmt(self, s: Stmt) -> Block:
+        match s:
+            case Op(name, (Name(p), *_)) if p in self.frame.plans and name in _VERBS:
+                return tuple(replace(d, span=s.span) for d in _VERBS[name](self, s, self.frame.plans[p]))
+            case Op():
+                return self._operation(s)
+            case For(hi=None):
+                return self._items(s)
+            case For() | While():
+                return (replace(self._functions(s), body=self._block(s.body)),)
+            case If():
+                return (replace(self._functions(s), then=self._block(s.then), other=self._block(s.other) if s.other is not None else None),)
+            case Declare():
+                return (replace(s, declarations=tuple(self._fragment(d) for d in s.declarations)),)
+            case Assign(target, value):
+                self.distribution = self.fragments.of(target) if isinstance(target.type, Tile) else self.fragments.of(value)
+                return (replace(self._functions(s), target=self._names(target)),)
+            case _:
+                return (self._functions(s),)
+
+    def _operation(self, s: Op) -> Block:
+        operation = self.frame.registry.operations[s.name]
+        self.distribution = self.fragments.of(s.value) if s.value is not None else None
+        s = self._functions(s)
+        out = operation.derive(s, self)
+        for e in effects_of(s, self.frame.registry):
+            if isinstance(e, Access) and e.mode is Mode.WRITE and e.proxy is Proxy.GENERIC and root(e.place) is not None and root(e.place).id in self.frame.other_proxies:
+                self.unfenced.append(s.span)
+        return out
+
+    def _fragment(self, d: Declaration) -> Declaration:
+        words = (*d.words.items, Word("layout", Name(self.layouts[d.name].name)))
+        return replace(d, words=replace(d.words, items=words))
+
+    def _items(self, s: For) -> Block:
+        schedule = self.frame.schedule
+        body = self._block(s.body)
+        if counter := self._item_counter():
+            body = (*body, assign(counter, add(counter, 1), s.span))
+        return schedule.loop(s.pattern, body, s.span)
+
+    # --- expressions: functions derive themselves, `t.n` is the item counter
+
+    def _functions(self, node):
+        """`node` with the calls in its expressions derived, nested statements left alone."""
+        if isinstance(node, tuple):
+            return tuple(x if isinstance(x, Stmt) else self._functions(x) for x in node)
+        if not isinstance(node, Node):
+            return node
+        if isinstance(node, Call) and (function := self.frame.registry.functions.get(node.name)) is not None:
+            return function.derive(replace(node, args=self._arguments(node, function.arguments)), self)
+        changes = {}
+        for f in fields(node):
+            old = getattr(node, f.name)
+            if f.name not in ("span", "type", "label") and isinstance(old, Node | tuple) and not isinstance(old, Stmt):
+                new = self._functions(old)
+                if new is not old:
+                    changes[f.name] = new
+        return self._names(replace(node, **changes) if changes else node)
+
+    def _arguments(self, call: Call, lie: str) -> tuple[Expr, ...]:
+        before = self.distribution
+        if lie == "whole":
+            self.distribution = None
+        elif lie == "own":
+            self.distribution = next((d for d in map(self.fragments.of, call.positional) if d is not None), None)
+        try:
+            return tuple(replace(a, value=self._functions(a.value)) if isinstance(a, Option) else self._functions(a) for a in call.args)
+        finally:
+            self.distribution = before
+
+    def _names(self, node):
+        if isinstance(node, Name) and self.frame.schedule and node.id == f"{self.frame.schedule.name}.n":
+            return replace(node, id=f"{self.frame.schedule.name}_n")
+        return node
+
+    # --- verbs
+
+    def _slot(self, plan: PipelinePlan, cursor: str, s: Op) -> tuple[Let, Name]:
+        """The slot of the ordinal in `cursor`, named before the cursor moves: by the author's name, or by one of ours."""
+        named = s.words.get("as")
+        name = named.id if named is not None else f"{cursor}_slot"
+        return Let((Binding(name, mod(cursor, plan.slots)),)), Name(name)
+
+    def _acquire(self, s: Op, plan: PipelinePlan) -> Block:
+        cursor = f"{plan.name}_fill"
+        let, slot = self._slot(plan, cursor, s)
+        protocol = self.frame.protocol
+        return (let, *protocol.acquire(plan, slot, Name(cursor)), *_advance(cursor, s), *protocol.announce(plan, slot))
+
+    def _commit(self, s: Op, plan: PipelinePlan) -> Block:
+        if plan.commit is Signal.BYTES:
+            return ()
+        cursor = f"{plan.name}_commit"
+        return (*self.pending_fences(), *self.frame.protocol.commit(plan, mod(cursor, plan.slots)), *_advance(cursor, s))
+
+    def _wait(self, s: Op, plan: PipelinePlan) -> Block:
+        cursor = f"{plan.name}_wait"
+        let, slot = self._slot(plan, cursor, s)
+        return (let, *self.frame.protocol.wait(plan, slot, Name(cursor)), *_advance(cursor, s))
+
+    def _release(self, s: Op, plan: PipelinePlan) -> Block:
+        cursor = f"{plan.name}_release"
+        how = plan.releases[self.role]
+        return (*self.frame.protocol.release(plan, mod(cursor, plan.slots), how), *_advance(cursor, s))
+
+    def _drain(self, s: Op, plan: PipelinePlan) -> Block:
+        """As many releases as slots may be held here: none, a known number, at most one, or a loop."""
+        lo, hi = self.held.at_drain.get(id(s), (0, plan.slots))
+        once = self._release(s, plan)
+        if lo == hi:
+            return once * hi
+        behind = binary("<", f"{plan.name}_release", f"{plan.name}_wait")
+        return (If(behind, once),) if hi == 1 else (While(behind, Words(), once),)
+
+
+_VERBS = {"acquire": Body._acquire, "commit": Body._commit, "wait": Body._wait, "release": Body._release, "drain": Body._drain}
+
+
+def _advance(cursor: str, s: Op) -> Block:
+    return (assign(cursor, add(cursor, 1), s.span),)
+
+
+def _append(out: list[Stmt], s: Stmt) -> None:
+    """Add a statement; neighbouring blocks of the same leader are one block."""
+    if out and isinstance(s, If) and isinstance(out[-1], If) and isinstance(s.test, Name) and s.test == out[-1].test and s.other is out[-1].other is None:
+        out[-1] = replace(out[-1], then=(*out[-1].then, *s.then))
+    else:
+        out.append(s)
+
+
+def _range(e: Expr) -> ranges.Range:
+    return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
+
+
+def _names(s: Stmt):
+    """Names in the expressions of one statement, nested statements left out."""
+    for f in fields(s):
+        value = getattr(s, f.name)
+        if f.name in ("span", "label", "body", "then", "other"):
+            continue
+        yield from _deep(value)
+
+
+def _deep(x):
+    if isinstance(x, Expr):
+        yield from names(x)
+    elif isinstance(x, tuple):
+        for y in x:
+            yield from _deep(y)
+    elif isinstance(x, Node) and not isinstance(x, Stmt):
+        for f in fields(x):
+            if f.name != "span":
+                yield from _deep(getattr(x, f.name))
+
+
+def body_of(role: Role, frame: Frame, warps: int, instances: int, demanded, held: HeldSlots) -> Role:
+    """`role` in the derived form, header words not yet placed."""
+    layouts, whole, types = {}, {}, {}
+    for s in walk(role.body):
+        if not isinstance(s, Declare):
+            continue
+        for d in s.declarations:
+            with frame.sink.collecting(role=role.name):
+                layouts[d.name] = choose(frame.registry, d, demanded)
+                whole[d.name] = distribution(layouts[d.name], d, warps, role.name)
+                types[d.name] = _fragment_type(d)
+    if any(d.name not in whole for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations):
+        raise fail("derive/no-layout", f"role '{role.name}' has fragments without a layout", role.span, role=role.name)
+    return Body(frame, role, warps, instances, Fragments(frame.registry, whole, types), layouts, held).derive()
+
+
+def _fragment_type(d: Declaration) -> Tile:
+    return Tile("frag", ELEMENTS[d.declared.name], tuple(tuple(e.value for e in g) for g in d.declared.groups))

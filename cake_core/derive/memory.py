@@ -1,0 +1,84 @@
+"""Shared memory: swizzles that all users of a buffer can address, and offsets.
+
+Every operation says with which swizzles it can address a buffer; the buffer gets the first that all share. Buffers are
+packed by falling alignment in text order, barriers behind them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cake_core.diagnostics import Related, Sink, fail
+from cake_core.ir.build import lift
+from cake_core.ir.nodes import Declaration, Declare, Kernel, Word, Words
+from cake_core.ir.plan import BufferPlan, constants, integer
+from cake_core.ir.types import ELEMENTS
+from cake_core.primitive import Demand
+from cake_core.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    demand: Demand
+    by: str
+    span: Span
+
+
+def unify(asked: list[Asked], sink: Sink) -> dict[str, int]:
+    """Swizzle bytes of each buffer; disagreement names both users."""
+    swizzles: dict[str, int] = {}
+    for buffer in dict.fromkeys(a.demand.buffer for a in asked):
+        users = [a for a in asked if a.demand.buffer == buffer]
+        common = [s for s in users[0].demand.swizzles if all(s in u.demand.swizzles for u in users)]
+        if common:
+            swizzles[buffer] = common[0]
+            continue
+        first = users[0]
+        other = next(u for u in users if not set(u.demand.swizzles) & set(first.demand.swizzles)) if any(
+            not set(u.demand.swizzles) & set(first.demand.swizzles) for u in users
+        ) else users[-1]
+        sink.error(
+            "derive/swizzle",
+            f"no swizzle of '{buffer}' suits both '{first.by}' and '{other.by}'",
+            other.span,
+            resource=buffer,
+            why=f"'{first.by}' can address {_list(first.demand.swizzles)}, '{other.by}' {_list(other.demand.swizzles)} (bytes; 0 is none)",
+            related=(Related(f"'{first.by}' is here", first.span),),
+        )
+        swizzles[buffer] = first.demand.swizzles[0]
+    return swizzles
+
+
+def _list(values: tuple[int, ...]) -> str:
+    return ", ".join(map(str, values)) or "none"
+
+
+def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swizzles: dict[str, int]) -> tuple[Declare, ...]:
+    """Declarations of all buffers and barriers with `at` and `swizzle` filled in."""
+    buffers = [d for s in kernel.body if isinstance(s, Declare) and s.space == "shared" for d in s.declarations]
+    align = {d.name: max([16, *(a.demand.align for a in asked if a.demand.buffer == d.name)]) for d in buffers}
+    offset = 0
+    placed: dict[str, Declaration] = {}
+    for d in sorted(buffers, key=lambda d: -align[d.name]):
+        offset = -(-offset // align[d.name]) * align[d.name]
+        swizzle = swizzles.get(d.name, 0)
+        words = Words((Word("at", lift(offset)), *((Word("swizzle", lift(swizzle)),) if swizzle else ())))
+        placed[d.name] = replace(d, words=words)
+        size = _size(placed[d.name])
+        if size.slots and size.slot_bytes % align[d.name]:
+            raise fail("derive/slot-alignment", f"a slot of '{d.name}' is {size.slot_bytes} bytes, which is no multiple of {align[d.name]}", d.span, resource=d.name, why="every slot must start at the alignment that its users need")
+        offset += size.bytes
+    out = [replace(s, declarations=tuple(placed[d.name] for d in s.declarations)) for s in kernel.body if isinstance(s, Declare) and s.space == "shared"]
+    offset = -(-offset // 8) * 8
+    for s in barriers:
+        done = []
+        for d in s.declarations:
+            done.append(replace(d, words=replace(d.words, items=(*d.words.items, Word("at", lift(offset))))))
+            offset += 8 * (constants(d.declared.groups[0])[0] if d.declared.groups else 1)
+        out.append(replace(s, declarations=tuple(done)))
+    return tuple(out)
+
+
+def _size(d: Declaration) -> BufferPlan:
+    *slots, shape = map(constants, d.declared.groups)
+    return BufferPlan(d.name, ELEMENTS[d.declared.name], tuple(x for g in slots for x in g), shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span)

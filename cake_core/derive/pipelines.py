@@ -1,0 +1,117 @@
+"""Pipelines: how each side hands a slot over (S3), and the arrivals and bytes that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.derive.accesses import Touch, effects_of, nested
+from cake_core.derive.warps import Placed
+from cake_core.diagnostics import Related, Sink, fail
+from cake_core.effects import Access, BySignal, InGroup, Issuer, Mode, Proxy
+from cake_core.ir.nodes import Block, Kernel, Name, Op, Pipeline, Role
+from cake_core.ir.places import root
+from cake_core.primitive import PipelinePlan, Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """What the plans are made from."""
+
+    kernel: Kernel
+    registry: object
+    placed: dict[str, Placed]
+    touches: list[Touch]
+    cluster: int
+    sink: Sink
+
+    def plans(self) -> dict[str, PipelinePlan]:
+        out = {}
+        for s in self.kernel.body:
+            if isinstance(s, Pipeline):
+                with self.sink.collecting(resource=s.name):
+                    out[s.name] = self._plan(s)
+        return out
+
+    def _plan(self, p: Pipeline) -> PipelinePlan:
+        producer = p.producers[0].name
+        fills = [t for t in self.touches if t.role == producer and t.buffer in p.buffers and t.access.mode is Mode.WRITE]
+        if not fills:
+            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer)
+        commit = self._commit(p, fills)
+        multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
+        destinations = self.cluster if multicast else 1
+        releases = {c.name: self._release(p, c.name) for c in p.consumers}
+        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * destinations
+        full = 1 if commit is Signal.BYTES else self._arrivals(producer, commit)
+        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, self._bytes(p, producer) if commit is Signal.BYTES else 0, destinations)
+
+    def _commit(self, p: Pipeline, fills: list[Touch]) -> Signal:
+        asynchronous = [t for t in fills if isinstance(t.access.completion, BySignal)]
+        plain = [t for t in fills if t not in asynchronous]
+        if asynchronous and plain:
+            raise fail(
+                "derive/mixed-hand-off",
+                f"pipeline '{p.name}' is filled both by asynchronous copies and by threads",
+                plain[0].by.span,
+                role=plain[0].role,
+                related=(Related("an asynchronous fill", asynchronous[0].by.span),),
+                why="one hand-off has one kind of signal (S3)",
+                fix="give each kind its own pipeline",
+            )
+        if plain and not all(t.access.proxy is Proxy.GENERIC for t in plain):
+            raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", plain[0].by.span)
+        return Signal.BYTES if asynchronous else Signal.WARPS
+
+    def _release(self, p: Pipeline, role: str) -> Signal:
+        """One arrival a warpgroup only if every access was a collective asynchronous operation of one whole warpgroup."""
+        reads = [t.access for t in self.touches if t.role == role and t.buffer in p.buffers]
+        collective = reads and all(a.issuer is Issuer.WARPGROUP and isinstance(a.completion, InGroup) for a in reads)
+        group = self.registry.groups.get(Issuer.WARPGROUP)
+        whole = group is not None and self.placed[role].warps == group.warps
+        return Signal.COLLECTIVE if collective and whole else Signal.WARPS
+
+    def _arrivals(self, role: str, how: Signal) -> int:
+        placed = self.placed[role]
+        return placed.instances * (1 if how is Signal.COLLECTIVE else placed.warps)
+
+    # --- transaction bytes
+
+    def _bytes(self, p: Pipeline, producer: str) -> int:
+        """Bytes of one fill: every stretch from `acquire` to `commit` must bring the same."""
+        role: Role = next(r for r in self.kernel.roles if r.name == producer)
+        found: list[tuple[int, Op]] = []
+        self._fills(p, role.body, found)
+        if not found:
+            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer)
+        amounts = {n for n, _ in found}
+        if len(amounts) > 1:
+            a, b = found[0], next(f for f in found if f[0] != found[0][0])
+            raise fail("derive/fill-bytes", f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}", b[1].span, role=producer, related=(Related("the other fill", a[1].span),))
+        return found[0][0]
+
+    def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:
+        opened: Op | None = None
+        amount = 0
+        for s in block:
+            if isinstance(s, Op) and s.operands and s.operands[0] == Name(p.name):
+                if s.name == "acquire":
+                    opened, amount = s, 0
+                elif s.name == "commit" and opened is not None:
+                    found.append((amount, opened))
+                    opened = None
+            for e in effects_of(s, self.registry):
+                if isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers:
+                    if opened is None:
+                        raise fail("derive/fill-outside", f"a fill of '{p.name}' stands outside `acquire` and `commit`", s.span, role=p.producers[0].name)
+                    amount += e.completion.bytes
+            for inner in nested(s):
+                if opened is not None and self._touches(p, inner):
+                    raise fail("derive/fill-guarded", f"a fill of '{p.name}' stands under a condition or in a loop", s.span, role=p.producers[0].name, why="the bytes of a fill must be known", fix="move it beside its `acquire` and `commit`")
+                self._fills(p, inner, found)
+
+    def _touches(self, p: Pipeline, block: Block) -> bool:
+        return any(
+            isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
+            for s in block
+            for e in effects_of(s, self.registry)
+        ) or any(self._touches(p, inner) for s in block for inner in nested(s))
