@@ -40,7 +40,9 @@ class Init(Operation):
         require_mbarrier(op)
         barrier = op.operands[0]
         if not isinstance(barrier, Name):
-            raise fail("type/barrier-index", "'mbarrier.init' initialises a whole array", barrier.span, fix="name the array without an index")
+            raise fail(
+                "type/barrier-index", "'mbarrier.init' initialises a whole array", barrier.span, fix="name the array without an index"
+            )
         declared = cx.declaration(barrier.id)
         count = declared.words.get("count") if declared else None
         if isinstance(count, Int) and not 1 <= count.value <= COUNT_MAX:

@@ -35,7 +35,11 @@ class Mbarrier(Protocol):
 
     def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
         if Signal.COLLECTIVE in plan.commit:
-            raise fail("derive/commit-kind", f"a fill of '{plan.name}' cannot be committed by one arrival a warpgroup", why="only reads retire with a matrix operation")
+            raise fail(
+                "derive/commit-kind",
+                f"a fill of '{plan.name}' cannot be committed by one arrival a warpgroup",
+                why="only reads retire with a matrix operation",
+            )
         if Signal.WARPS in plan.commit:
             return _by_warps(op("mbarrier.arrive", index(_full(plan), slot)))
         return ()
@@ -51,7 +55,11 @@ class Mbarrier(Protocol):
                 return (by_leader(*arrivals),)
             case Signal.WARPS:
                 return _by_warps(*arrivals)
-        raise fail("derive/release-kind", f"a slot of '{plan.name}' cannot be released by {how.name}", why="a reader arrives, by warp or by warpgroup")
+        raise fail(
+            "derive/release-kind",
+            f"a slot of '{plan.name}' cannot be released by {how.name}",
+            why="a reader arrives, by warp or by warpgroup",
+        )
 
 
 def _full(plan: PipelinePlan) -> str:

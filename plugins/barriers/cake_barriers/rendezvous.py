@@ -36,7 +36,13 @@ class Sync(Operation):
         role = op.operands[0]
         if not isinstance(role, Name) or role.id != cx.role:
             named = f"'{role.id}'" if isinstance(role, Name) else "another role"
-            raise fail("derive/sync-role", f"'{cx.role}' syncs {named}", role.span, why="a role meets at barriers of its own", fix=f"write 'sync {cx.role}'")
+            raise fail(
+                "derive/sync-role",
+                f"'{cx.role}' syncs {named}",
+                role.span,
+                why="a role meets at barriers of its own",
+                fix=f"write 'sync {cx.role}'",
+            )
         fences = cx.pending_fences()
         if cx.warps == 1 and (_scope(op) == "instance" or cx.instances == 1):
             return (*fences, statement("warp.sync", at=op.span))
@@ -63,13 +69,23 @@ class BarSync(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         threads = op.words.get("threads")
         if isinstance(threads, Int) and (threads.value <= 0 or threads.value % WARP):
-            raise fail("ptx/barrier-threads", f"{threads.value} threads meet", threads.span, why=f"a named barrier counts whole warps of {WARP} threads")
+            raise fail(
+                "ptx/barrier-threads",
+                f"{threads.value} threads meet",
+                threads.span,
+                why=f"a named barrier counts whole warps of {WARP} threads",
+            )
         identity = op.operands[0]
         if cx.arch is None or not isinstance(identity.type, Scalar):
             return
         ids, r = cx.arch.limit("named_barriers"), identity.type.range
         if (r.hi is not None and r.hi >= ids) or (r.lo is not None and r.lo < 0):
-            raise fail("ptx/barrier-id", f"named barrier {r.lo if r.lo == r.hi else f'{r.lo} to {r.hi}'}", identity.span, why=f"a CTA has barriers 0 to {ids - 1}")
+            raise fail(
+                "ptx/barrier-id",
+                f"named barrier {r.lo if r.lo == r.hi else f'{r.lo} to {r.hi}'}",
+                identity.span,
+                why=f"a CTA has barriers 0 to {ids - 1}",
+            )
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         threads = op.words.get("threads")

@@ -70,10 +70,18 @@ def copy_of(op: Op, shared: Expr, tensor: Expr, pieces: int = 1) -> Copy:
     if here.tile != there.tile:
         raise fail("type/shape", f"'{here.name}' is a tile of {list(here.tile)}, '{there.name}' of {list(there.tile)}", op.span)
     if not 1 <= len(there.shape) <= RANK_MAX:
-        raise fail("ptx/tma-rank", f"'{there.name}' has {len(there.shape)} dimensions", tensor.span, why=f"a tensor map has 1 to {RANK_MAX}")
+        raise fail(
+            "ptx/tma-rank", f"'{there.name}' has {len(there.shape)} dimensions", tensor.span, why=f"a tensor map has 1 to {RANK_MAX}"
+        )
     for side, e in ((here, shared), (there, tensor)):
         if len(side.shape) - 1 not in side.kept:
-            raise fail("ptx/tma-box", f"the last dimension of '{side.name}' is one index", e.span, why="a box holds whole pieces of rows", fix="slice it")
+            raise fail(
+                "ptx/tma-box",
+                f"the last dimension of '{side.name}' is one index",
+                e.span,
+                why="a box holds whole pieces of rows",
+                fix="slice it",
+            )
     return Copy(op, shared, tensor, here, there, pieces)
 
 
@@ -97,7 +105,13 @@ def check(copy: Copy, cx: CheckContext) -> None:
 
 
 def _refused(copy: Copy, why: str) -> CakeError:
-    return fail("ptx/tma-box", f"this tile of '{copy.here.name}' can't be moved by '{copy.op.name}'", copy.shared.span, why=why, resource=copy.here.name)
+    return fail(
+        "ptx/tma-box",
+        f"this tile of '{copy.here.name}' can't be moved by '{copy.op.name}'",
+        copy.shared.span,
+        why=why,
+        resource=copy.here.name,
+    )
 
 
 def fitting(copy: Copy) -> tuple[int, ...]:

@@ -62,7 +62,9 @@ class Load(Operation):
         rank = Name(f"cluster.{cx.cluster_axis}") if multicast else None
         mask = (1 << copy.pieces) - 1 if multicast else None
         tiles = split(copy, cx.swizzle(copy.here.name), rank)
-        return (by_leader(*(statement(self.name, to, arrow="<-", value=of, at=op.span, signal=hand_off.full, mask=mask) for to, of in tiles)),)
+        return (
+            by_leader(*(statement(self.name, to, arrow="<-", value=of, at=op.span, signal=hand_off.full, mask=mask) for to, of in tiles)),
+        )
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         """`bytes` are what one destination CTA's barrier receives: of the whole tile, where a multicast is not yet cut."""

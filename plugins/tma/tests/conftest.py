@@ -50,7 +50,9 @@ def at(base: Expr, *indices) -> Index:
     tile: Tile = base.type
     if len(tile.groups) > 1:
         return Index(base, given, type=Tile(tile.space, tile.elem, tile.groups[1:]))
-    sizes = tuple(d if isinstance(i, All) else i.size.value for i, d in zip(given, tile.groups[0], strict=True) if isinstance(i, All | Slice))
+    sizes = tuple(
+        d if isinstance(i, All) else i.size.value for i, d in zip(given, tile.groups[0], strict=True) if isinstance(i, All | Slice)
+    )
     return Index(base, given, type=Tile(tile.space, tile.elem, (sizes,)))
 
 

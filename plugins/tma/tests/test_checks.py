@@ -33,7 +33,10 @@ def schedule(ir):
 
 
 def test_element_types_agree(ir, schedule):
-    assert code(load(ir.shared("a", (64, 64), elem=F32), ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64))), schedule) == "type/element"
+    assert (
+        code(load(ir.shared("a", (64, 64), elem=F32), ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64))), schedule)
+        == "type/element"
+    )
 
 
 def test_shapes_agree(ir, schedule):
@@ -43,7 +46,10 @@ def test_shapes_agree(ir, schedule):
 
 
 def test_a_slot_is_named(ir, schedule):
-    assert code(load(ir.shared("a", (2,), (64, 64)), ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64))), schedule) == "type/slot"
+    assert (
+        code(load(ir.shared("a", (2,), (64, 64)), ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64))), schedule)
+        == "type/slot"
+    )
 
 
 def test_no_transpose(ir, schedule):
@@ -76,7 +82,9 @@ def test_rows_are_pieces_of_16_bytes(ir, schedule):
 
 def test_multicast_parts_are_even_and_aligned(ir, schedule):
     for rows, size in ((63, 2), (64, 3), (24, 2)):
-        statement = load(ir.shared("a", (rows, 64)), ir.at(ir.tensor("A", "M", "K"), ir.part("m", rows), ir.part("k", 64)), multicast=Name("m"))
+        statement = load(
+            ir.shared("a", (rows, 64)), ir.at(ir.tensor("A", "M", "K"), ir.part("m", rows), ir.part("k", 64)), multicast=Name("m")
+        )
         cx = ir.Context(form=Form.SCHEDULE, cluster_size=size)
         if rows == 24:  # parts of 12 rows: no swizzle, but 128-byte boundaries
             assert Load().demands(statement, cx) == (Demand("a", (0,), 128),)
@@ -110,13 +118,24 @@ def test_a_part_starts_with_a_pattern(ir):
 
 @pytest.mark.parametrize("mask", [0, 4])
 def test_mask_names_ctas_of_the_cluster(ir, mask):
-    statement = load(ir.shared("a", (64, 64)), ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64)), signal=ir.barrier("full"), mask=ir.integer(mask))
+    statement = load(
+        ir.shared("a", (64, 64)),
+        ir.at(ir.tensor("A", "M", "K"), ir.part("m", 64), ir.part("k", 64)),
+        signal=ir.barrier("full"),
+        mask=ir.integer(mask),
+    )
     assert code(statement, ir.Context(swizzles={"a": 128})) == "ptx/tma-mask"
 
 
 @pytest.mark.parametrize(
     ("shape", "swizzles", "align"),
-    [((128, 64), (128, 64, 32, 0), 1024), ((128, 128), (128, 64, 32, 0), 1024), ((128, 32), (64, 32, 0), 512), ((128, 48), (32, 0), 256), ((8, 40), (0,), 128)],
+    [
+        ((128, 64), (128, 64, 32, 0), 1024),
+        ((128, 128), (128, 64, 32, 0), 1024),
+        ((128, 32), (64, 32, 0), 512),
+        ((128, 48), (32, 0), 256),
+        ((8, 40), (0,), 128),
+    ],
 )
 def test_demands_by_row_bytes(ir, schedule, shape, swizzles, align):
     source = ir.at(ir.tensor("A", "M", "K"), ir.part("m", shape[0]), ir.part("k", shape[1]))

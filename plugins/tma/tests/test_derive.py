@@ -34,7 +34,9 @@ def test_multicast_loads_a_part_into_every_cta(ir):
     load = op("tma.load", ir.at(ir.shared("b", (4,), (256, 64)), "s"), arrow="<-", value=source, multicast=Name("m"))
     out = Load().derive(load, ir.Context(swizzles={"b": 128}))
     assert text(out) == (
-        "if leader {\n  tma.load b[s][128 * cluster.m +: 128, :] <- B[n * 256 + 128 * cluster.m +: 128, k * 64 +: 64] signal ab_full[s] mask 3\n}"
+        "if leader {\n"
+        "  tma.load b[s][128 * cluster.m +: 128, :] <- B[n * 256 + 128 * cluster.m +: 128, k * 64 +: 64] signal ab_full[s] mask 3\n"
+        "}"
     )
 
 

@@ -59,7 +59,12 @@ class Wait(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         pending = op.operands[0]
         if isinstance(pending, Int) and not 0 <= pending.value <= PENDING_MAX:
-            raise fail("ptx/wgmma-pending", f"{pending.value} groups can't be pending", pending.span, why=f"the instruction counts 0 to {PENDING_MAX}")
+            raise fail(
+                "ptx/wgmma-pending",
+                f"{pending.value} groups can't be pending",
+                pending.span,
+                why=f"the instruction counts 0 to {PENDING_MAX}",
+            )
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         pending = op.operands[0]

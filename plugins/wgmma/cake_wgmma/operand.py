@@ -48,7 +48,11 @@ class Operand:
         shape, size = self.declared.shape, self.elem.bytes
         rows, row_bytes = prod(shape[:-1]), shape[-1] * size
         if swizzle not in SWIZZLES:
-            return f"its rows are swizzled by {swizzle} bytes, and a descriptor knows {', '.join(map(str, SWIZZLES))}" if swizzle else "it is not swizzled"
+            return (
+                f"its rows are swizzled by {swizzle} bytes, and a descriptor knows {', '.join(map(str, SWIZZLES))}"
+                if swizzle
+                else "it is not swizzled"
+            )
         if row_bytes % swizzle:
             return f"its rows of {row_bytes} bytes are not whole panels of {swizzle}"
         if row_bytes > swizzle and rows % PATTERN:
@@ -88,6 +92,8 @@ def _operand(expr: Expr, transposed_is_k_major: bool) -> Operand:
     declared = root(bare).type
     place = place_of(bare, declared)
     if tile.space == "shared" and any(p.size is None for p in place.parts[-2:]):
-        raise fail("type/shape", f"this tile of '{place.name}' is not made of its rows", expr.span, why="a descriptor reaches neighbouring rows")
+        raise fail(
+            "type/shape", f"this tile of '{place.name}' is not made of its rows", expr.span, why="a descriptor reaches neighbouring rows"
+        )
     outer, inner = tile.shape if k_major else reversed(tile.shape)
     return Operand(bare, tile, declared, place, outer, inner, k_major)

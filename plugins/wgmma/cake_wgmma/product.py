@@ -31,8 +31,9 @@ A_REGISTERS = 4
 class Wgmma(Operation):
     """`wgmma d += a @ b`, or `d = a @ b`, which starts from zero.
 
-    d: f32 [M, N] in registers, M a multiple of 64, N of 8 up to 256. A: `[M, K]` in shared memory or registers, or the `.T` of a `[K, M]` in
-    shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 16; elements are bf16 or f16.
+    d: f32 [M, N] in registers, M a multiple of 64, N of 8 up to 256. A: `[M, K]` in shared memory or registers, or the `.T` of
+    a `[K, M]` in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 16; elements
+    are bf16 or f16.
     One statement of the schedule form is one group; it derives to its fence, itself and its commit.
     """
 
@@ -47,8 +48,14 @@ class Wgmma(Operation):
         d, a, b = op.operands[0], *_factors(op)
         _check_shapes(op, a, b)
         if cx.group != "warpgroup" or cx.warps != WARPS:
-            why = "all four warps of a warpgroup execute it" if cx.group != "warpgroup" else "not implemented: a product spread over several warpgroups"
-            raise fail("ptx/wgmma-warpgroup", f"'wgmma' in a role of {cx.warps} warps", op.span, why=why, fix="let each instance be `1 warpgroup`")
+            why = (
+                "all four warps of a warpgroup execute it"
+                if cx.group != "warpgroup"
+                else "not implemented: a product spread over several warpgroups"
+            )
+            raise fail(
+                "ptx/wgmma-warpgroup", f"'wgmma' in a role of {cx.warps} warps", op.span, why=why, fix="let each instance be `1 warpgroup`"
+            )
         for operand in (a, b):
             if not operand.in_registers:
                 _check_shared(operand, cx)
@@ -56,7 +63,12 @@ class Wgmma(Operation):
             for name in [root(d).id, *([a.name] if a.in_registers else [])]:
                 declared = cx.declaration(name)
                 if declared is None or declared.words.get("layout") != Name(LAYOUT):
-                    raise fail("ptx/wgmma-layout", f"'{name}' does not lie as 'wgmma' leaves its result", op.span, fix=f"declare it with `layout {LAYOUT}`")
+                    raise fail(
+                        "ptx/wgmma-layout",
+                        f"'{name}' does not lie as 'wgmma' leaves its result",
+                        op.span,
+                        fix=f"declare it with `layout {LAYOUT}`",
+                    )
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         shared = [x for x in _factors(op) if not x.in_registers]
@@ -103,14 +115,29 @@ def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
     if d.slots or len(d.shape) != 2:
         raise fail("type/shape", f"the result is a {d}", op.operands[0].span, why="a product has two dimensions")
     if d.elem != F32:
-        raise fail("type/element", f"the result is {d.elem}", op.operands[0].span, why="not implemented: products that accumulate in another type than f32")
+        raise fail(
+            "type/element",
+            f"the result is {d.elem}",
+            op.operands[0].span,
+            why="not implemented: products that accumulate in another type than f32",
+        )
     if a.elem != b.elem or a.elem.name not in ELEMENTS:
-        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than two of {' or two of '.join(ELEMENTS)}")
+        raise fail(
+            "type/element",
+            f"the factors are {a.elem} and {b.elem}",
+            op.value.span,
+            why=f"not implemented: factors other than two of {' or two of '.join(ELEMENTS)}",
+        )
     m, n = d.shape
     for what, mine, theirs, whose in (("rows", m, a.extent, a), ("columns", n, b.extent, b), ("depth", a.depth, b.depth, b)):
         if mine != theirs:
             owner = "the left factor" if what == "depth" else "the result"
-            raise fail("type/shape", f"{what} of {owner} are {mine}, of '{whose.name}' {theirs}", op.value.span, fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None)
+            raise fail(
+                "type/shape",
+                f"{what} of {owner} are {mine}, of '{whose.name}' {theirs}",
+                op.value.span,
+                fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
+            )
     for what, value, fine, rule in (
         ("M", m, m % BLOCK_M == 0, f"a multiple of {BLOCK_M}"),
         ("N", n, n % GRANULE_N == 0 and n <= MAX_N, f"a multiple of {GRANULE_N} up to {MAX_N}"),
@@ -121,7 +148,12 @@ def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
     for side, operand in (("left", a), ("right", b)):
         allowed = ("shared", "frag") if side == "left" else ("shared",)
         if operand.tile.space not in allowed:
-            raise fail("type/operand", f"the {side} factor '{operand.name}' lies in '{operand.tile.space}'", op.value.span, why=f"it is read from {' or '.join(allowed)}")
+            raise fail(
+                "type/operand",
+                f"the {side} factor '{operand.name}' lies in '{operand.tile.space}'",
+                op.value.span,
+                why=f"it is read from {' or '.join(allowed)}",
+            )
     if a.in_registers and not a.k_major:
         raise fail("type/transposed", f"'{a.name}' lies in registers and can't be transposed", op.value.span, fix="leave `.T` out")
 
@@ -137,11 +169,19 @@ def _check_shared(operand: Operand, cx: CheckContext) -> None:
         raise _unreachable(operand, reason)
     at = declared.words.get("at")
     if isinstance(at, Int) and at.value % (PATTERN * swizzle):
-        raise fail("ptx/wgmma-align", f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}", at.span, resource=operand.name)
+        raise fail(
+            "ptx/wgmma-align", f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}", at.span, resource=operand.name
+        )
 
 
 def _unreachable(operand: Operand, why: str | None) -> CakeError:
-    return fail("ptx/wgmma-operand", f"no matrix descriptor reaches this tile of '{operand.name}'", operand.expr.span, why=why, resource=operand.name)
+    return fail(
+        "ptx/wgmma-operand",
+        f"no matrix descriptor reaches this tile of '{operand.name}'",
+        operand.expr.span,
+        why=why,
+        resource=operand.name,
+    )
 
 
 def _fitting(operand: Operand) -> tuple[int, ...]:

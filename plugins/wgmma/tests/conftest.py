@@ -51,7 +51,9 @@ def at(base: Expr, *indices) -> Index:
     tile: Tile = base.type
     if len(tile.groups) > 1:
         return Index(base, given, type=Tile(tile.space, tile.elem, tile.groups[1:]))
-    sizes = tuple(d if isinstance(i, All) else i.size.value for i, d in zip(given, tile.groups[0], strict=True) if isinstance(i, All | Slice))
+    sizes = tuple(
+        d if isinstance(i, All) else i.size.value for i, d in zip(given, tile.groups[0], strict=True) if isinstance(i, All | Slice)
+    )
     return Index(base, given, type=Tile(tile.space, tile.elem, (sizes,)))
 
 
@@ -107,7 +109,14 @@ class Context:
 
 def module(cx: Context) -> str:
     """The whole text of an entry: fragments and addresses loaded, what was lowered as one group, results stored."""
-    m = Module("8.6", "sm_90a", "k", [EntryParam("out", ".b64 out"), *(EntryParam(n, f".b32 {n}") for n in cx.loaded)], (".reqntid 128",), builder=cx.b)
+    m = Module(
+        "8.6",
+        "sm_90a",
+        "k",
+        [EntryParam("out", ".b64 out"), *(EntryParam(n, f".b32 {n}") for n in cx.loaded)],
+        (".reqntid 128",),
+        builder=cx.b,
+    )
     loads = [Instruction("ld.param.b32", (reg, f"[{n}]")) for n, reg in cx.loaded.items()]
     out = cx.b.reg("b64")
     loads.append(Instruction("ld.param.b64", (out, "[out]")))

@@ -91,7 +91,10 @@ def test_the_descriptors_of_a_reach_every_element(lowered, ir, shape, extent, de
 
 
 @pytest.mark.parametrize("swizzle", [128, 64, 32])
-@pytest.mark.parametrize(("shape", "n", "depth", "turned"), [((136, 64), 136, 64, True), ((16, 192), 16, 192, True), ((48, 128), 128, 48, False), ((16, 256), 200, 16, False)])
+@pytest.mark.parametrize(
+    ("shape", "n", "depth", "turned"),
+    [((136, 64), 136, 64, True), ((16, 192), 16, 192, True), ((48, 128), 128, 48, False), ((16, 256), 200, 16, False)],
+)
 def test_the_descriptors_of_b_reach_every_element(lowered, ir, shape, n, depth, turned, swizzle):
     b = ir.shared("b", shape)
     used = b if turned or n == shape[1] else ir.at(b, ir.ALL, ir.part(0, n))
