@@ -9,7 +9,7 @@ from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, I
 from cake_core.ir.types import Scalar, Tile, Value
 from cake_core.lower import values
 from cake_core.lower.faults import blamed
-from cake_core.lower.scalars import KINDS, elem_of
+from cake_core.lower.scalars import KINDS, elem_of, nonneg
 from cake_core.lower.values import Held
 from cake_core.ptx.builder import Operand, PtxTypeError, Reg
 from cake_core.source import NOWHERE
@@ -147,7 +147,9 @@ def _for(cx: Context, s: For) -> None:
     cx.b.place(again)
     _trip(cx, s, index)
     cx.b.emit("add.s32", index, index, step)
-    cx.b.branch(again, guard=cx.b.compare("<", index, hi))
+    # With steps above 1 the sum may pass 2**31 - 1 at the end; from 0 on it stays below 2**32, where unsigned order is right.
+    unsigned = step != 1 and nonneg(s.lo)
+    cx.b.branch(again, guard=cx.b.compare("<", index, hi, "u32" if unsigned else "s32"))
     cx.b.place(end)
 
 

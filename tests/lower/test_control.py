@@ -20,6 +20,11 @@ def test_for_runs_as_range_does(trace, lo, n, step):
     assert trace("for i in L .. N step S { trace i }", require="S >= 1", N=n, L=lo, S=step) == expected
 
 
+@pytest.mark.parametrize("n", [2**31 - 1, 2**30 + 1, 2**30])
+def test_the_last_step_may_pass_the_largest_integer(trace, n):
+    assert trace("for i in 0 .. N step S { trace i }", require="S >= 1", N=n, S=2**30) == list(range(0, n, 2**30))
+
+
 def test_bounds_are_taken_once(trace):
     assert trace("var n = N\nfor i in 0 .. n { n = n - 1; trace i }\ntrace n", N=4) == [0, 1, 2, 3, 0]
 

@@ -8,7 +8,7 @@ import pytest
 HERE = Path(__file__).parent
 TEXTS = {
     **{f"reference {i}": text for i, text in enumerate(re.findall(r"```\n(cake 1 derived\n.*?)```", (HERE.parents[1] / "docs" / "derived-form.md").read_text(), re.S))},
-    "gemm": (HERE / "texts" / "gemm.cake").read_text(),
+    **{name: (HERE / "texts" / f"{name}.cake").read_text() for name in ("gemm", "rmsnorm")},
 }
 
 
@@ -57,6 +57,22 @@ def test_gemm(lowered, ptxas):
     assert count("cp.async.bulk.tensor", all_lines) == 2 + 2 * 4
     assert [m.box for m in low.tensor_maps] == [(128, 64), (128, 64), (64, 64)]
     assert low.launch.shared_bytes == 229376 + 64 + 1024
+
+
+def test_rmsnorm(lowered, ptxas):
+    """Four accesses of 16 bytes a thread and row, each tensor once; one barrier a row."""
+    low = lowered(TEXTS["rmsnorm"])
+    lines = [line.strip() for line in low.ptx.splitlines()]
+    count = lambda what: sum(what in line and not line.startswith("//") for line in lines)  # noqa: E731
+    assert {w: count(w) for w in ("ld.global.nc.v4.b32", "st.global.v4.b32", "ld.shared", "st.shared", "bar.sync", "shfl")} == {
+        "ld.global.nc.v4.b32": 8,
+        "st.global.v4.b32": 4,
+        "ld.shared": 8,
+        "st.shared": 1,
+        "bar.sync": 1,
+        "shfl": 5,
+    }
+    assert int(ptxas(low.ptx).split("Used ")[1].split()[0]) <= 64  # four CTAs of 256 threads a multiprocessor
 
 
 def test_fragments_are_zeroed_in_front_of_the_loop(lowered):
