@@ -44,7 +44,9 @@ class Mma(Layout):
     def run(self, words: dict[str, int]) -> int:
         return 2
 
-    def select(self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]) -> tuple[int, ...] | None:
+    def select(
+        self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]
+    ) -> tuple[int, ...] | None:
         """Columns in whole granules of 8, rows in whole blocks of 16 * warps: what is left is the same for every thread."""
         granules = (WARP_ROWS * warps, GRANULE)
         if len(lo) != 2 or any(at % g or n % g for at, n, g in zip(lo, size, granules, strict=True)):
@@ -53,12 +55,11 @@ class Mma(Layout):
             return None
         (block0, j0), (blocks, js) = (tuple(x // g for x, g in zip(part, granules, strict=True)) for part in (lo, size))
         wide = shape[1] // GRANULE
-        return tuple(
-            4 * (block * wide + j) + i for block in range(block0, block0 + blocks) for j in range(j0, j0 + js) for i in range(4)
-        )
+        return tuple(4 * (block * wide + j) + i for block in range(block0, block0 + blocks) for j in range(j0, j0 + js) for i in range(4))
 
 
 MMA = Mma(
     name="mma",
-    doc="The D fragment of wgmma.mma_async.m64nNk16 (PTX ISA, wgmma.mma_async, Register Fragments, accumulator D) and, 16 rows a warp, of mma.m16n8k16 (PTX ISA, Matrix Fragments for mma.m16n8k16).",
+    doc="The D fragment of wgmma.mma_async.m64nNk16 (PTX ISA, wgmma.mma_async, Register Fragments, accumulator D) and, 16 rows a "
+    "warp, of mma.m16n8k16 (PTX ISA, Matrix Fragments for mma.m16n8k16).",
 )

@@ -12,5 +12,6 @@ FRAG = Space(
         WordSpec("layout", "name", Form.DERIVED, required=True, help="which elements each thread holds: `mma` or `vector`"),
     ),
     element_types=("f32", "f16", "bf16", "i32", "u32"),
-    doc="Registers of the threads of one instance (PTX ISA, State Spaces, Register State Space); 16-bit elements lie in pairs (PTX ISA, Types, Packed Data Types).",
+    doc="Registers of the threads of one instance (PTX ISA, State Spaces, Register State Space); 16-bit elements lie in pairs "
+    "(PTX ISA, Types, Packed Data Types).",
 )

@@ -31,7 +31,9 @@ class Vector(Layout):
     def run(self, words: dict[str, int]) -> int:
         return words.get("vec", 1)
 
-    def select(self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]) -> tuple[int, ...] | None:
+    def select(
+        self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, int]
+    ) -> tuple[int, ...] | None:
         """Only the whole row: a part of it would lie with some of the threads."""
         whole = all(x == 0 for x in lo) and size == shape
         return tuple(range(shape[0] // (32 * warps))) if whole else None
@@ -40,5 +42,6 @@ class Vector(Layout):
 VECTOR = Vector(
     name="vector",
     words=(WordSpec("vec", "constant"),),
-    doc="A row for vector accesses: `vec` elements of one thread are the operand of one ld or st with .v2 or .v4 (PTX ISA, Vectors; Data Movement Instructions, ld and st).",
+    doc="A row for vector accesses: `vec` elements of one thread are the operand of one ld or st with .v2 or .v4 "
+    "(PTX ISA, Vectors; Data Movement Instructions, ld and st).",
 )

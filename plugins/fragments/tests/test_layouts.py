@@ -35,7 +35,9 @@ def grid(shape):
 
 
 mma_tiles = st.tuples(st.integers(1, 8), st.integers(1, 3), st.integers(1, 6)).map(lambda t: ((16 * t[0] * t[1], 8 * t[2]), t[0], {}))
-vector_tiles = st.tuples(st.integers(1, 8), st.integers(1, 5), st.sampled_from([1, 2, 4, 8])).map(lambda t: ((32 * t[0] * t[1] * t[2],), t[0], {"vec": t[2]}))
+vector_tiles = st.tuples(st.integers(1, 8), st.integers(1, 5), st.sampled_from([1, 2, 4, 8])).map(
+    lambda t: ((32 * t[0] * t[1] * t[2],), t[0], {"vec": t[2]})
+)
 tiles = st.one_of(mma_tiles.map(lambda t: (MMA, *t)), vector_tiles.map(lambda t: (VECTOR, *t)))
 
 

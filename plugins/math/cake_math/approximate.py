@@ -32,5 +32,6 @@ RSQRT = Approximate(
 EXP2 = Approximate(
     name="exp2",
     opcode="ex2.approx.ftz.f32",
-    doc="2 to the x, approximate; subnormal inputs count as zero and subnormal results become zero (PTX ISA, Floating Point Instructions, ex2).",
+    doc="2 to the x, approximate; subnormal inputs count as zero and subnormal results become zero "
+    "(PTX ISA, Floating Point Instructions, ex2).",
 )

@@ -36,12 +36,23 @@ def _argument(call: Call, allowed: tuple[Elem, ...], to: Elem) -> Type:
     elem = register_elem(a.type)
     if elem not in allowed:
         wanted = ", ".join(e.name for e in allowed)
-        raise fail("type/operand", f"'{call.name}' takes {wanted}, not a {a.type}", a.span, fix="go through f32" if elem in (BF16, F16, I32, U32) else None)
+        raise fail(
+            "type/operand",
+            f"'{call.name}' takes {wanted}, not a {a.type}",
+            a.span,
+            fix="go through f32" if elem in (BF16, F16, I32, U32) else None,
+        )
     shape = register_shape(a.type)
     if shape is not None:
         return Value(to, shape)
     if to.bits == 16 or elem.bits == 16:
-        raise fail("type/not-implemented", f"'{call.name}' of one scalar: scalars have 32 bits", call.span, why="16-bit elements are packed in pairs", fix="cast the register tile")
+        raise fail(
+            "type/not-implemented",
+            f"'{call.name}' of one scalar: scalars have 32 bits",
+            call.span,
+            why="16-bit elements are packed in pairs",
+            fix="cast the register tile",
+        )
     return Scalar(to, a.type.level)
 
 
@@ -77,14 +88,31 @@ class ToPair(Function):
         if register_elem(a.type) == self.elem:
             return held
         if len(held) % 2:
-            raise fail("type/layout", f"a thread holds {len(held)} elements, and '{self.name}' packs pairs", call.span, fix="give the fragment an even `vec`")
+            raise fail(
+                "type/layout",
+                f"a thread holds {len(held)} elements, and '{self.name}' packs pairs",
+                call.span,
+                fix="give the fragment an even `vec`",
+            )
         opcode = f"cvt.rn.{self.elem}x2.f32"
         registers = [cx.b.mov(x, "f32") if isinstance(x, int | float) else x for x in held]
         return tuple(cx.b.op(opcode, high, low) for low, high in zip(registers[::2], registers[1::2], strict=True))
 
 
 CASTS = (
-    ToF32(name="f32", doc="Widening: bf16 by a shift or a mask, f16 by cvt.f32.f16, integers by cvt.rn (PTX ISA, Data Movement and Conversion Instructions, cvt)."),
-    ToPair(name="bf16", elem=BF16, doc="cvt.rn.bf16x2.f32: the first source is the upper half (PTX ISA, Data Movement and Conversion Instructions, cvt)."),
-    ToPair(name="f16", elem=F16, doc="cvt.rn.f16x2.f32: the first source is the upper half (PTX ISA, Data Movement and Conversion Instructions, cvt)."),
+    ToF32(
+        name="f32",
+        doc="Widening: bf16 by a shift or a mask, f16 by cvt.f32.f16, integers by cvt.rn "
+        "(PTX ISA, Data Movement and Conversion Instructions, cvt).",
+    ),
+    ToPair(
+        name="bf16",
+        elem=BF16,
+        doc="cvt.rn.bf16x2.f32: the first source is the upper half (PTX ISA, Data Movement and Conversion Instructions, cvt).",
+    ),
+    ToPair(
+        name="f16",
+        elem=F16,
+        doc="cvt.rn.f16x2.f32: the first source is the upper half (PTX ISA, Data Movement and Conversion Instructions, cvt).",
+    ),
 )

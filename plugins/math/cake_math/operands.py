@@ -27,7 +27,9 @@ def arguments(call: Call, *counts: int) -> tuple[Expr, ...]:
     args = call.positional
     if len(args) not in counts:
         wanted = " or ".join(map(str, counts))
-        raise fail("type/arguments", f"'{call.name}' takes {wanted} {'argument' if counts[-1] == 1 else 'arguments'}, not {len(args)}", call.span)
+        raise fail(
+            "type/arguments", f"'{call.name}' takes {wanted} {'argument' if counts[-1] == 1 else 'arguments'}, not {len(args)}", call.span
+        )
     return args
 
 
@@ -49,7 +51,12 @@ def f32_result(call: Call, *counts: int) -> Type:
     shapes = {register_shape(a.type) for a in args} - {None}
     if len(shapes) > 1:
         first, second = sorted(shapes, key=str)[:2]
-        raise fail("type/shape", f"'{call.name}' meets shapes {list(first)} and {list(second)}", call.span, why="register tiles are taken element by element; only scalars are repeated")
+        raise fail(
+            "type/shape",
+            f"'{call.name}' meets shapes {list(first)} and {list(second)}",
+            call.span,
+            why="register tiles are taken element by element; only scalars are repeated",
+        )
     if shapes:
         return Value(F32, shapes.pop())
     return Scalar(F32, max((a.type.level for a in args), default=Level.CTA))

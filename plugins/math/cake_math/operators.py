@@ -67,7 +67,10 @@ class Subtract(Function):
 _ISA = "PTX ISA, Floating Point Instructions"
 OPERATORS = (
     Add(name="+", doc=f"f32 sum, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, add and fma)."),
-    Subtract(name="-", doc=f"f32 difference or negation, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, sub, neg and fma)."),
+    Subtract(
+        name="-",
+        doc=f"f32 difference or negation, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, sub, neg and fma).",
+    ),
     Plain(name="*", opcode="mul.rn.f32", doc=f"f32 product, rounded to nearest even ({_ISA}, mul)."),
     Plain(name="/", opcode="div.rn.f32", doc=f"f32 quotient, rounded to nearest even ({_ISA}, div)."),
 )

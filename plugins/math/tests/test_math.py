@@ -102,7 +102,10 @@ def xyz(cx):
         (lambda x, y, z: binary("-", binary("*", x, y), z), ["neg.f32 %f3, %f2;", "fma.rn.f32 %f4, %f0, %f1, %f3;"]),
         (lambda x, y, z: binary("-", z, binary("*", x, y)), ["neg.f32 %f3, %f0;", "fma.rn.f32 %f4, %f3, %f1, %f2;"]),
         # of two products the left one is fused
-        (lambda x, y, z: binary("+", binary("*", x, y), binary("*", y, z)), ["mul.rn.f32 %f3, %f1, %f2;", "fma.rn.f32 %f4, %f0, %f1, %f3;"]),
+        (
+            lambda x, y, z: binary("+", binary("*", x, y), binary("*", y, z)),
+            ["mul.rn.f32 %f3, %f1, %f2;", "fma.rn.f32 %f4, %f0, %f1, %f3;"],
+        ),
         # a chain is fused at each sum whose operand is a product
         (
             lambda x, y, z: binary("+", binary("*", x, y), binary("+", binary("*", y, z), x)),
@@ -216,7 +219,11 @@ def test_types(made, wanted):
         (lambda: call("+", frag("x", BF16), scalar(F32)), "type/operand", "'+' takes f32, not bf16"),
         (lambda: call("*", scalar(I32), scalar(F32)), "type/operand", "'*' takes f32, not i32"),
         (lambda: call("+", frag("x", F32), frag("y", F32, 8)), "type/shape", "'+' meets shapes [128] and [256]"),
-        (lambda: call("+", Name("a", type=Tile("shared", F32, ((128,),))), scalar(F32)), "type/operand", "'+' takes scalars and register tiles, not a shared f32[128]"),
+        (
+            lambda: call("+", Name("a", type=Tile("shared", F32, ((128,),))), scalar(F32)),
+            "type/operand",
+            "'+' takes scalars and register tiles, not a shared f32[128]",
+        ),
         (lambda: call("*", Name("a", type=Tile("frag", F32, ((2,), (128,)))), scalar(F32)), "type/operand", None),
         (lambda: call("f32", scalar(BOOL)), "type/operand", "'f32' takes bf16, f16, i32, u32, f32, not a bool"),
         (lambda: call("bf16", frag("x", F16)), "type/operand", None),

@@ -1,0 +1,158 @@
+"""`load(tile, fill = v)`: a tile of shared or global memory as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, Effect, Mode
+from cake_core.ir.nodes import Call, Expr, Float, Int, Option
+from cake_core.ir.types import F16, F32, Elem, Level, Scalar, Tile, Type, Value
+from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
+from cake_core.ptx.builder import Addr, Operand, Reg, Vec
+from cake_memory.access import TILES, Guard, literal, vector
+from cake_memory.holding import ONE, held, run_of, too_large
+from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
+from cake_memory.tiles import level, place, widest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load(Function):
+    """ld.global.nc of `in` tensors (they are read-only for the whole kernel), ld.global of others, ld.shared."""
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        if len(call.positional) != 1:
+            raise fail("type/arguments", f"'load' takes 1 tile, not {len(call.positional)} arguments", call.span)
+        (tile,) = call.positional
+        t = tile.type
+        if isinstance(t, Tile) and t.space == "frag":
+            raise fail(
+                "type/operand", "'load' takes a tile in memory, and a fragment is in registers", tile.span, fix="use the fragment itself"
+            )
+        if not isinstance(t, Tile) or t.space not in TILES:
+            raise fail("type/operand", f"'load' takes a tile in shared or global memory, not a {t}", tile.span)
+        shape = check_tile(tile, "'load'")
+        _check_fill(call.options.get("fill"), t.elem)
+        if cx.form is Form.DERIVED:
+            check_width(tile, call.options["by"], cx.declaration(place(tile).name))
+        if shape:
+            return Value(t.elem, shape)
+        if t.elem.bits != 32:
+            raise fail("type/not-implemented", f"'load' of one {t.elem}: scalars have 32 bits", tile.span, fix="read a tile: `lo +: size`")
+        # An input is the same for the whole kernel (S11); shared memory is what it is when the instance reads it.
+        return Scalar(t.elem, max(level(tile), Level.INSTANCE if t.space == "shared" else Level.CTA))
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (Access(call.positional[0], Mode.READ),)
+
+    def derive(self, call: Call, cx: DeriveContext) -> Call:
+        (tile,) = call.positional
+        shape = tuple(tile.type.shape)
+        _check_place(tile, shape, cx.distribution)
+        by = widest(tile, run_of(cx.distribution, shape), vector_limit(cx.arch))
+        return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        (tile,) = call.positional
+        elem, shape = tile.type.elem, tuple(tile.type.shape)
+        _check_place(tile, shape, cx.distribution if shape else None)
+        holding = held(cx, shape) if shape else ONE
+        memory = TILES[tile.type.space](cx, tile, holding)
+        by = cx.constant(call.options["by"])
+        access = Reader(cx, _opcode(tile, cx), elem, _bits(call.options.get("fill"), elem))
+        n = by // elem.bytes
+        pieces = [(memory.guard(at, n), memory.address(at)) for _, at in holding.pieces(n, call.span)]
+        if n * elem.bits >= 32:
+            return tuple(r for guard, address in pieces for r in access.registers(n * elem.bits // 32, guard, address))
+        if len(pieces) % 2:
+            raise fail(
+                "type/layout",
+                f"a thread holds {len(pieces)} elements of {elem}, and they are packed in pairs",
+                call.span,
+                fix="give the fragment an even `vec`",
+            )
+        return tuple(access.pair(low, high) for low, high in zip(pieces[::2], pieces[1::2], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Emits loads. `fill`: bits of an element where a guard is false."""
+
+    cx: LowerContext
+    opcode: str
+    elem: Elem
+    fill: int
+
+    def registers(self, count: int, guard: Guard, address: Addr) -> tuple[Reg, ...]:
+        """`count` registers of 32 bits. A guarded load leaves its destination alone, so the fill is there before."""
+        b = self.cx.b
+        out = b.regs("f32" if self.elem == F32 else "b32", count)
+        word = self.fill if self.elem.bits == 32 else self.fill | self.fill << 16
+        if guard is not True:
+            for r in out:
+                b.emit("mov.b32", r, word)
+        suffix, operand = vector(out)
+        self._load(self.opcode + suffix, operand, address, guard)
+        return out
+
+    def pair(self, low: tuple[Guard, Addr], high: tuple[Guard, Addr]) -> Reg:
+        """Two elements of 16 bits, each by an access of its own, packed."""
+        b = self.cx.b
+        halves = b.regs("b16", 2)
+        for half, (guard, address) in zip(halves, (low, high), strict=True):
+            if guard is not True:
+                b.emit("mov.b16", half, self.fill)
+            self._load(f"{self.opcode}.b16", half, address, guard)
+        out = b.reg("b32")
+        b.emit("mov.b32", out, Vec(halves))
+        return out
+
+    def _load(self, opcode: str, operand: Operand, address: Addr, guard: Guard) -> None:
+        if guard is not False:
+            self.cx.b.emit(opcode, operand, address, guard=None if guard is True else guard)
+
+
+def _opcode(tile: Expr, cx: LowerContext) -> str:
+    if tile.type.space == "shared":
+        return "ld.shared"
+    return "ld.global.nc" if cx.mode(place(tile).name) == "in" else "ld.global"
+
+
+def _check_place(tile: Expr, shape: tuple[int, ...], distribution: Distribution | None) -> None:
+    """A value that lies over the threads of an instance has one place; one that each thread holds whole has to be small."""
+    if distribution is not None:
+        check_uniform(tile)
+    elif error := too_large(shape, tile.type.elem.bits, tile.span):
+        raise error
+
+
+def _check_fill(fill: Expr | None, elem: Elem) -> None:
+    if fill is None or elem.kind == "float" and isinstance(fill, Int | Float) or isinstance(fill, Int):
+        return
+    raise fail("type/operand", f"'fill' is no {elem}", fill.span)
+
+
+def _bits(fill: Expr | None, elem: Elem) -> int:
+    """Bits of an element that has the value `fill` (0 without one), rounded to nearest even."""
+    if fill is None:
+        return 0
+    value = literal(fill, elem)
+    if elem.kind != "float":
+        return value & 0xFFFFFFFF
+    import ml_dtypes
+    import numpy as np
+
+    kinds = {F32: (np.float32, np.uint32), F16: (np.float16, np.uint16)}
+    kind, bits = kinds.get(elem, (ml_dtypes.bfloat16, np.uint16))
+    return int(np.asarray(value, np.float32).astype(kind).view(bits))
+
+
+LOAD = Load(
+    name="load",
+    capabilities=frozenset({"vector_memory"}),
+    options=(
+        WordSpec("fill", "constant", help="what elements past the tensor's extents read as; 0 without it"),
+        WordSpec("by", "constant", Form.DERIVED, required=True, help="bytes an access: 2, 4, 8 or 16"),
+    ),
+    doc="Reads of 2 to 16 bytes a thread (PTX ISA, Data Movement Instructions, ld and ld.global.nc).",
+)
