@@ -25,7 +25,7 @@ class Signature:
     """A manifest's parameters, prepared once.
 
     `sizes`: scalars that some tensor's extent names alone, so that shapes give them. `positional`: the parameters that
-    arguments without a name fill, in the order of the text: all but the sizes. `mapped`: tensors read or written through
+    arguments without a name fill, in the order of the text: all but the sizes. `needed`: what can't be left out. `mapped`: tensors read or written through
     a tensor map. `packed`: tensors that must be contiguous.
     """
 
@@ -35,6 +35,8 @@ class Signature:
     sizes: frozenset[str]
     positional: tuple[ParamInfo, ...]
     outputs: tuple[str, ...]
+    known: frozenset[str]
+    needed: tuple[str, ...]
     mapped: frozenset[str]
     packed: frozenset[str]
     extents: dict[str, tuple[Compiled, ...]]
@@ -59,6 +61,8 @@ def read_signature(m: Manifest) -> Signature:
         sizes,
         tuple(p for p in m.params if p.name not in sizes),
         tuple(p.name for p in tensors if p.mode != "in"),
+        frozenset(p.name for p in m.params),
+        tuple(p.name for p in m.params if p.name not in sizes and p.mode != "out"),
         frozenset(t.tensor for t in m.tensor_maps),
         # The entry gets no strides, so a tensor with a plain pointer is addressed as packed whatever the flag says.
         frozenset(p.name for p in tensors if p.contiguous or p.name in pointers),
@@ -74,19 +78,18 @@ def name_arguments(s: Signature, args: tuple, kwargs: dict[str, Any]) -> dict[st
         takes = ", ".join(p.name for p in s.positional)
         raise LaunchError("runtime/too-many-arguments", f"'{s.kernel}' takes {len(s.positional)} positional arguments ({takes}), {len(args)} were given")
     given = {p.name: a for p, a in zip(s.positional, args)}
-    known = {p.name for p in s.manifest.params}
     for name, value in kwargs.items():
-        if name not in known:
-            near = [k for k in known if k.lower() == name.lower()] or difflib.get_close_matches(name, known, 1)
+        if name not in s.known:
+            near = [k for k in s.known if k.lower() == name.lower()] or difflib.get_close_matches(name, s.known, 1)
             fix = f"did you mean '{near[0]}'?" if near else f"its parameters are {', '.join(p.name for p in s.manifest.params)}"
             raise LaunchError("runtime/unknown-argument", f"'{s.kernel}' has no parameter '{name}'", fix=fix)
         if name in given:
             raise LaunchError("runtime/duplicate-argument", f"'{name}' is given twice, by position and by name")
         given[name] = value
     given = {k: v for k, v in given.items() if v is not None}
-    for p in s.manifest.params:
-        if p.name not in given and p.name not in s.sizes and p.mode != "out":
-            raise LaunchError("runtime/missing-argument", f"'{s.kernel}' needs '{p.name}'", resource=p.name)
+    for name in s.needed:
+        if name not in given:
+            raise LaunchError("runtime/missing-argument", f"'{s.kernel}' needs '{name}'", resource=name)
     return given
 
 

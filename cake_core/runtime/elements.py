@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Element:
-    """One element type of the language.
+    """One element type of the language; there is one object of each, compared and hashed by identity.
 
     `dlpack`: (type code, bits) of DLPack's DLDataType, one lane. `typestr`: of the array interface (None: it has no
     string for it). `torch`: name in torch. `map_type`: suffix of CUtensorMapDataType (None: no tensor map of it).

@@ -31,6 +31,7 @@ from cake_core.runtime.views import View
 
 BINDINGS, LAUNCHES = 256, 256  # shapes, and argument sets, that a kernel remembers
 CONFIGURATIONS = 64  # streams that a prepared launch remembers
+IDENTITY = 6  # leading fields of a View that a launch depends on: pointer, shape, strides, elem, device, readonly
 
 
 class Kernel:
@@ -114,20 +115,31 @@ class Kernel:
                 with cuda.active(cuda.context(view.device)):
                     cuda.order_after(view.order, stream)
         # Floats by their bits: 0.0 and -0.0 are equal, NaN is not equal to itself.
-        numbers = tuple((n, x.hex() if type(x) is float else x) for n, x in scalars.items())
-        shape_key = (tuple((n, v.shape, v.strides, v.elem.name) for n, v in views.items()), numbers)
-        binding = self._bindings.get(shape_key, lambda: bind_shapes(s, views, scalars))
-        if binding.missing:
-            first = next(iter(self._arrays(given)), None)
-            device = next((v.device for v in views.values() if v.device is not None), None)
-            for name in binding.missing:
-                elem = next(p.elem for p in s.tensors if p.name == name)
-                given[name] = allocate(binding.shapes[name], elem, first, self._device(cuda, device), cuda)
-                views[name] = arrays.describe(name, given[name], stream, cuda)
-        key = (shape_key, tuple((v.pointer, v.device, v.readonly) for v in views.values()))
-        launch = self._launches.get(key, lambda: self._build(cuda, binding, views))
-        outputs = tuple(given[name] for name in s.outputs)
+        numbers = tuple([(n, x.hex() if type(x) is float else x) for n, x in scalars.items()])
+        binding = None
+        if len(views) < len(s.tensors):
+            binding = self._bind(views, scalars, numbers)
+            self._allocate(cuda, binding, given, views)
+        key = (tuple([views[p.name][:IDENTITY] for p in s.tensors]), numbers)
+        launch = self._launches.find(key)
+        if launch is None:
+            binding = binding or self._bind(views, scalars, numbers)
+            launch = self._launches.add(key, self._build(cuda, binding, views))
+        outputs = tuple([given[name] for name in s.outputs])
         return launch, outputs[0] if len(outputs) == 1 else outputs or None
+
+    def _bind(self, views: dict[str, View], scalars: dict, numbers: tuple) -> Binding:
+        key = (tuple([(n, v.shape, v.strides, v.elem) for n, v in views.items()]), numbers)
+        return self._bindings.get(key, lambda: bind_shapes(self._signature, views, scalars))
+
+    def _allocate(self, cuda: Driver, b: Binding, given: dict[str, Any], views: dict[str, View]) -> None:
+        """Make the outputs that were left out."""
+        first = next(iter(self._arrays(given)), None)
+        device = self._device(cuda, next((v.device for v in views.values() if v.device is not None), None))
+        for name in b.missing:
+            elem = next(p.elem for p in self._signature.tensors if p.name == name)
+            given[name] = allocate(b.shapes[name], elem, first, device, cuda)
+            views[name] = arrays.describe(name, given[name], 0, cuda)
 
     def _build(self, cuda: Driver, b: Binding, views: dict[str, View]) -> Launch:
         device = self._device(cuda, check_pointers(self._signature, b, views))

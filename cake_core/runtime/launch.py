@@ -16,6 +16,7 @@ from cake_core.runtime.loader import LoadedArtifact
 from cake_core.runtime.maps import TensorMaps
 from cake_core.runtime.views import View
 
+PORTABLE_CLUSTER = 8  # a larger cluster must be allowed for each function (CUDA C++ Programming Guide, thread block clusters)
 MAX_GRID = 2**31 - 1  # blocks along x (CUDA C++ Programming Guide, technical specifications)
 
 
@@ -53,11 +54,13 @@ def load_function(driver: Driver, artifact: LoadedArtifact, library: Any, contex
         why = error.diagnostic.message
         raise DriverError("runtime/no-entry", f"the cubin in '{artifact.folder}' holds no entry '{m.entry}'", why=why) from None
     function = driver.call("cuKernelGetFunction", kernel)
-    attribute = driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    attributes = driver.api.CUfunction_attribute
     most = driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     if launch.shared_bytes > most:
         raise DriverError("runtime/shared-memory", f"'{m.kernel}' needs {launch.shared_bytes} bytes of shared memory a block, device {device} has {most}")
-    driver.call("cuFuncSetAttribute", function, attribute, launch.shared_bytes)
+    driver.call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes)
+    if launch.cluster > PORTABLE_CLUSTER:
+        driver.call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
     resident = resident_clusters(driver, function, launch, driver.attribute(device, "MULTIPROCESSOR_COUNT"))
     if launch.persistent and resident < 1:
         raise DriverError("runtime/does-not-fit", f"no block of '{m.kernel}' fits on a multiprocessor of device {device}")

@@ -88,6 +88,14 @@ def test_a_bound_on_residency(gpu, artifact, fakes, cluster, ctas, blocks):
     assert gpu.launches[-1][0].gridDimX == blocks
 
 
+@pytest.mark.parametrize("cluster, allowed", [(8, False), (16, True)])
+def test_a_cluster_beyond_the_portable_size_is_allowed_first(gpu, artifact, fakes, cluster, allowed):
+    k = load(artifact(fakes.SCALE, launch=LaunchInfo(256, cluster, 0, "R", True)))
+    k(fakes.Array((4, 8)), fakes.Array((4, 8), pointer=1 << 40), 1.0)
+    asked = [a[1:] for n, a in gpu.calls if n == "cuFuncSetAttribute"]
+    assert ((cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1) in asked) == allowed
+
+
 def test_a_plain_grid_is_its_items(gpu, artifact, fakes):
     k = load(artifact(fakes.SCALE, launch=LaunchInfo(256, 2, 0, ["*", "R", 3], False)))
     k(fakes.Array((1000, 8)), fakes.Array((1000, 8), pointer=1 << 40), 1.0)
