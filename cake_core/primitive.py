@@ -364,6 +364,7 @@ class RoleWord(Primitive):
     """A word on a role's header that acts at role entry (`regs 40`). Executed by all warps of the role and its pads."""
 
     groups_of: int = 1  # the role is padded to whole groups of this many warps
+    sets_registers: bool = False  # the value is the number of registers a thread owns from there on
 
     def check(self, value: int, cx: CheckContext) -> None:
         """Raises CakeError if the value is not one that the target takes."""

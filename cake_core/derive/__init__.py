@@ -15,7 +15,7 @@ from cake_core.derive.schedules import Schedule, expand
 from cake_core.derive.warps import Placed, place
 from cake_core.diagnostics import Sink, fail
 from cake_core.effects import Proxy, Rendezvous
-from cake_core.elaborate import walk
+from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, For, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Var, Word
 from cake_core.ir.plan import launch_statement

@@ -5,14 +5,15 @@ Derivation asks primitives for effects and never for their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect
-from cake_core.elaborate import walk
-from cake_core.ir.nodes import Block, Call, Expr, For, If, Kernel, Node, Op, Role, Stmt, While
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Kernel, Op, Stmt
 from cake_core.ir.places import root
+from cake_core.ir.visit import calls
 from cake_core.source import Span
 
 
@@ -24,32 +25,6 @@ class Touch:
     buffer: str
     access: Access
     by: Stmt
-
-
-def nested(s: Stmt) -> tuple[Block, ...]:
-    """The blocks inside a statement."""
-    match s:
-        case For() | While() | Role():
-            return (s.body,)
-        case If():
-            return (s.then, s.other) if s.other is not None else (s.then,)
-    return ()
-
-
-def calls(node) -> Iterator[Call]:
-    """All calls in the expressions of one statement, not those of nested statements."""
-    if isinstance(node, tuple):
-        for x in node:
-            yield from calls(x)
-    elif isinstance(node, Node):
-        if isinstance(node, Call):
-            yield node
-        for f in fields(node):
-            value = getattr(node, f.name)
-            if f.name not in ("span", "type", "label") and isinstance(value, Expr | tuple | Node):
-                if isinstance(value, Stmt) or isinstance(value, tuple) and value and isinstance(value[0], Stmt):
-                    continue
-                yield from calls(value)
 
 
 def effects_of(s: Stmt, registry) -> tuple[Effect, ...]:

@@ -11,7 +11,7 @@ from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
 from cake_core.diagnostics import Sink, fail
 from cake_core.effects import Access, Fence, Mode, Proxy
-from cake_core.elaborate import walk
+from cake_core.ir.flow import walk
 from cake_core.ir import ranges
 from cake_core.ir.build import add, assign, binary, mod
 from cake_core.ir.nodes import (
@@ -39,6 +39,7 @@ from cake_core.ir.nodes import (
 )
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.types import ELEMENTS, Scalar, Tile
+from cake_core.ir.visit import own_expressions
 from cake_core.primitive import DeriveContext, Distribution, HandOff, Layout, PipelinePlan, Protocol, Signal
 from cake_core.source import Span
 
@@ -154,7 +155,7 @@ class Body(DeriveContext):
 
     def _item_counter(self) -> str | None:
         s = self.frame.schedule
-        return f"{s.name}_n" if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for n in _names(t)) else None
+        return f"{s.name}_n" if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)) else None
 
     def _block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -297,27 +298,6 @@ def _append(out: list[Stmt], s: Stmt) -> None:
 
 def _range(e: Expr) -> ranges.Range:
     return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
-
-
-def _names(s: Stmt):
-    """Names in the expressions of one statement, nested statements left out."""
-    for f in fields(s):
-        value = getattr(s, f.name)
-        if f.name in ("span", "label", "body", "then", "other"):
-            continue
-        yield from _deep(value)
-
-
-def _deep(x):
-    if isinstance(x, Expr):
-        yield from names(x)
-    elif isinstance(x, tuple):
-        for y in x:
-            yield from _deep(y)
-    elif isinstance(x, Node) and not isinstance(x, Stmt):
-        for f in fields(x):
-            if f.name != "span":
-                yield from _deep(getattr(x, f.name))
 
 
 def body_of(role: Role, frame: Frame, warps: int, instances: int, demanded, held: HeldSlots) -> Role:

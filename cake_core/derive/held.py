@@ -1,7 +1,6 @@
 """How many slots of each pipeline a role holds at each point (S4), as an interval, over all trip counts (S10).
 
-A loop's first iterations are followed one by one, so that a guard such as `k > 0` is decided in each; the iterations
-after them are run to a fixpoint. At a role's end nothing may be held.
+At a role's end nothing may be held.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cake_core.diagnostics import Sink
-from cake_core.elaborate import walk
-from cake_core.ir.nodes import Binary, Block, Bool, Expr, For, If, Int, Name, Op, Role, Stmt, While
+from cake_core.ir.flow import Positions, decide, over_loop
+from cake_core.ir.nodes import Block, For, If, Name, Op, Role, Stmt, While
 from cake_core.ir.types import Level, Scalar
 
 #: A verb's effect on the number held: of a producer between acquire and commit, of a consumer between wait and release.
 STEP = {"acquire": 1, "commit": -1, "wait": 1, "release": -1}
-PEELED = 8  # iterations followed one by one at most; guards on later positions are left undecided
 
 Held = dict[str, tuple[int, int]]
-Positions = dict[str, "_Position"]
 
 
 @dataclass(slots=True)
@@ -59,10 +56,8 @@ class HeldSlots:
                 seen = self.at_drain.get(id(s), (lo, hi))
                 self.at_drain[id(s)] = (min(lo, seen[0]), max(hi, seen[1]))
                 return held | {p: (0, 0)}
-            case For():
-                return self._loop(s, held, positions)
-            case While():
-                return _join(held, self._block(s.body, held, positions))
+            case For() | While():
+                return over_loop(s, held, positions, self._block, _join)
             case If(test, then, other):
                 match decide(test, positions):
                     case True:
@@ -86,28 +81,6 @@ class HeldSlots:
             return min(lo, self.slots[p]), self.slots[p]
         return lo, hi
 
-    def _loop(self, s: For, held: Held, positions: Positions) -> Held:
-        """First iterations one by one while a guard can tell them apart, then any later iteration to a fixpoint."""
-        index = s.pattern[0]
-        start = s.lo.value if s.hi is not None and isinstance(s.lo, Int) and s.lo.value >= 0 else None
-        result = held  # zero trips
-        now = held
-        later = {k: v for k, v in positions.items() if k != index}
-        if start is not None:
-            steady = max(start, min(start + PEELED, _largest_position(s.body, index) + 1))
-            for i in range(start, steady):
-                now = self._block(s.body, now, positions | {index: _Position(i)})
-                result = _join(result, now)
-            later[index] = _Position(steady, at_least=True)
-        for _ in range(2 * max(self.slots.values(), default=1) + 2):
-            after = self._block(s.body, now, later)
-            joined = _join(now, after)
-            if joined == now:
-                return _join(result, now)
-            now = joined
-            result = _join(result, now)
-        return result
-
     def _guard(self, s: If, before: Held, then: Held, other: Held) -> None:
         """S10: verbs stand only under conditions that all warps of all roles decide alike."""
         if isinstance(s.test.type, Scalar) and s.test.type.level > Level.CTA:
@@ -120,52 +93,6 @@ class HeldSlots:
 
 
 _OPENS = {"commit": "acquire", "release": "wait"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Position:
-    """The loop index is `offset`, or at least that."""
-
-    offset: int
-    at_least: bool = False
-
-
-def decide(test: Expr, positions: Positions) -> bool | None:
-    """Whether a guard on loop positions holds in an iteration; None: can't tell."""
-    match test:
-        case Bool(v):
-            return v
-        case Binary("and", a, b):
-            x, y = decide(a, positions), decide(b, positions)
-            return False if False in (x, y) else True if x and y else None
-        case Binary("or", a, b):
-            x, y = decide(a, positions), decide(b, positions)
-            return True if True in (x, y) else False if x is False and y is False else None
-        case Binary(op, Name(n), Int(c)) if n in positions:
-            at = positions[n]
-            if at.at_least:
-                known = {">": at.offset > c, ">=": at.offset >= c, "!=": at.offset > c}.get(op)
-                never = {"<": at.offset >= c, "<=": at.offset > c, "==": at.offset > c}.get(op)
-                return True if known else False if never else None
-            return {">": at.offset > c, ">=": at.offset >= c, "<": at.offset < c, "<=": at.offset <= c, "==": at.offset == c, "!=": at.offset != c}.get(op)
-    return None
-
-
-def _largest_position(body: Block, index: str) -> int:
-    """The largest constant that a guard in the body compares the loop index with; -1 if there is none."""
-    found = [-1]
-
-    def scan(e: Expr) -> None:
-        if isinstance(e, Binary):
-            if e.left == Name(index) and isinstance(e.right, Int):
-                found.append(e.right.value)
-            scan(e.left)
-            scan(e.right)
-
-    for s in walk(body):
-        if isinstance(s, If):
-            scan(s.test)
-    return max(found)
 
 
 def _join(a: Held, b: Held) -> Held:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cake_core.derive.accesses import Touch, effects_of, nested
+from cake_core.derive.accesses import Touch, effects_of
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, BySignal, InGroup, Issuer, Mode, Proxy
 from cake_core.ir.nodes import Block, Kernel, Name, Op, Pipeline, Role
 from cake_core.ir.places import root
+from cake_core.ir.visit import nested
 from cake_core.primitive import PipelinePlan, Signal
 
 

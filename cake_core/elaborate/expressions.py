@@ -132,6 +132,10 @@ class Expressions(CheckContext):
         if built is not None:
             return built if isinstance(built, Int) else typed(e, built)
         symbol = self.scope.find(e.id)
+        if symbol is None and "." in e.id:
+            base, _, attribute = e.id.rpartition(".")
+            if (found := self.scope.find(base)) is not None and isinstance(found.type, Tile):
+                return self._attr(Attr(Name(base, span=e.span), attribute, span=e.span))
         if symbol is None:
             raise fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, [*self.scope.visible(), *self.builtins()]))
         if symbol.value is not None:

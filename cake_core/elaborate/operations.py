@@ -19,6 +19,8 @@ class Operations:
         """`op` with typed operands. Raises CakeError."""
         primitive = self.registry.operations.get(op.name)
         if primitive is None:
+            if (broken := self.registry.unavailable("operation", op.name, op.span)) is not None:
+                raise broken
             raise fail("type/unknown-operation", f"unknown operation '{op.name}'", op.span, fix=suggestion(op.name, [*self.registry.operations, *self.verbs], ""))
         self.check_form(primitive.form, f"'{op.name}'", op)
         self.need_capabilities(primitive, op)

@@ -8,6 +8,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.expressions import is_int, is_register_tile, literal, named
 from cake_core.elaborate.scope import Scope, Symbol, suggestion
 from cake_core.ir import ranges
+from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
     Binary,
@@ -434,16 +435,3 @@ class Statements:
         if len(s.operands) != 1 or s.arrow is not None or s.words.flag not in (None, "persistent"):
             raise fail("type/operands", "'launch' takes the number of items, and `persistent` or nothing", s.span)
         return replace(s, operands=(self.integer(s.operands[0], "the number of items"),), words=self.words(s.words, LAUNCH_WORDS, "'launch'"))
-
-
-def walk(block: Block):
-    """All statements of a block, nested ones too."""
-    for s in block:
-        yield s
-        match s:
-            case For() | While() | Role() | Group() | Inline():
-                yield from walk(s.body)
-            case If():
-                yield from walk(s.then)
-                yield from walk(s.other or ())
-

@@ -44,6 +44,7 @@ REGS = Regs(
     name="regs",
     capabilities=frozenset({"setmaxnreg"}),
     groups_of=4,
+    sets_registers=True,
     doc=(
         "Registers a thread that the role owns. Whole warpgroups execute it: the role is padded to four warps. More "
         "than at entry waits until other roles have given enough back. PTX ISA, setmaxnreg."

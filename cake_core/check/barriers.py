@@ -1,0 +1,166 @@
+"""Barriers: arrivals add up to the declared count, bytes to what was announced, named barriers are nobody else's.
+
+Counted by statement, not by schedule: each hand-off of a role to a barrier is one straight-line stretch of text, and all
+of them must bring the same. A barrier whose arrivals stand under conditions that can't be counted is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from cake_core.check.subject import Executed, Subject
+from cake_core.diagnostics import Related, Sink
+from cake_core.effects import Access, BarrierArrive, BarrierInit, BySignal, Mode, Rendezvous
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Binary, Expr, Int, Name, Op
+from cake_core.ir.places import root
+from cake_core.source import Span
+
+
+@dataclass(slots=True)
+class HandOff:
+    """What one stretch of a role's text brings to one barrier array, a phase of one CTA."""
+
+    role: str
+    span: Span
+    arrivals: int | None = 0
+    expected: int = 0
+    bytes: int = 0
+    expects: bool = False
+
+
+def check(subject: Subject, sink: Sink) -> None:
+    _initialised(subject, sink)
+    hand_offs = _hand_offs(subject)
+    for name, barrier in subject.plan.barriers.items():
+        mine = hand_offs.get(name, [])
+        _arrivals(name, barrier, [h for h in mine if h.arrivals != 0], sink)
+        for h in mine:
+            _bytes(name, h, sink)
+    _named(subject, sink)
+
+
+def _initialised(subject: Subject, sink: Sink) -> None:
+    done = [root(e.barrier).id for s in walk(subject.kernel.body) for e in subject.effects(s) if isinstance(e, BarrierInit)]
+    for name, barrier in subject.plan.barriers.items():
+        if done.count(name) != 1:
+            times = "never" if name not in done else f"{done.count(name)} times"
+            sink.error("core/barrier-init", f"barrier '{name}' is initialised {times}", barrier.span, resource=name, fix="initialise it once, before the roles")
+
+
+# --- arrivals and bytes --------------------------------------------------------------------------------------------
+
+
+def _hand_offs(subject: Subject) -> dict[str, list[HandOff]]:
+    """By barrier array, in text order."""
+    found: dict[tuple, HandOff] = {}
+    for role in subject.kernel.roles:
+        for x in subject.executed(role):
+            for e in subject.effects(x.stmt):
+                if isinstance(e, BarrierArrive):
+                    h = _at(found, root(e.barrier).id, x)
+                    count = None if x.threads is None or h.arrivals is None else h.arrivals + x.threads * x.role.instances
+                    h.arrivals = count
+                    if e.expect_bytes:
+                        h.expects, h.expected = True, h.expected + e.expect_bytes
+                elif isinstance(e, Access) and e.mode is Mode.WRITE and isinstance(e.completion, BySignal) and e.completion.barrier is not None:
+                    # every CTA of the cluster sends as this one does, so a multicast arrives once from each
+                    h = _at(found, root(e.completion.barrier).id, x)
+                    h.bytes += e.completion.bytes * (subject.plan.cluster if e.completion.multicast else 1)
+    out: dict[str, list[HandOff]] = defaultdict(list)
+    for (name, *_), h in found.items():
+        out[name].append(h)
+    return out
+
+
+def _at(found: dict[tuple, HandOff], barrier: str, x: Executed) -> HandOff:
+    return found.setdefault((barrier, x.role.name, x.region), HandOff(x.role.name, x.stmt.span))
+
+
+def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
+    if any(h.arrivals is None for h in hand_offs):
+        return
+    total = 0
+    for role in dict.fromkeys(h.role for h in hand_offs):
+        mine = [h for h in hand_offs if h.role == role]
+        other = next((h for h in mine if h.arrivals != mine[0].arrivals), None)
+        if other is not None:
+            sink.error(
+                "core/arrival-count",
+                f"one hand-off of role '{role}' to '{name}' is {mine[0].arrivals} arrivals, another {other.arrivals}",
+                other.span,
+                resource=name,
+                role=role,
+                related=(Related("the other hand-off", mine[0].span),),
+                why="every phase counts the same number",
+            )
+            return
+        total += mine[0].arrivals
+    if total != barrier.count:
+        parts = ", ".join(f"'{r}' {next(h.arrivals for h in hand_offs if h.role == r)}" for r in dict.fromkeys(h.role for h in hand_offs))
+        sink.error(
+            "core/arrival-count",
+            f"barrier '{name}' counts {barrier.count} arrivals a phase, its roles bring {total}",
+            barrier.span,
+            resource=name,
+            why=f"arrivals a phase, those of the cluster's other CTAs included: {parts or 'none'}",
+            related=tuple(Related(f"role '{h.role}' arrives here", h.span) for h in hand_offs[:2]),
+            fix=f"declare it with `count {total}`" if total else "let a role arrive on it",
+        )
+
+
+def _bytes(name: str, h: HandOff, sink: Sink) -> None:
+    if h.bytes and not h.expects or h.expected != h.bytes:
+        sink.error(
+            "core/transaction-bytes",
+            f"a phase of '{name}' expects {h.expected} bytes, the copies beside it bring {h.bytes}",
+            h.span,
+            resource=name,
+            role=h.role,
+            why="too few and the phase never completes, too many and it completes early or counts into the next",
+        )
+
+
+# --- named barriers ------------------------------------------------------------------------------------------------
+
+
+def _named(subject: Subject, sink: Sink) -> None:
+    """Each id belongs to one set of threads, which its uses count rightly."""
+    users: dict[int, dict[tuple[str, int], tuple[int | None, Span]]] = defaultdict(dict)
+    for role in subject.kernel.roles:
+        plan = subject.role(role.name)
+        for s in walk(role.body):
+            for e in subject.effects(s) if isinstance(s, Op) else ():
+                if isinstance(e, Rendezvous) and e.id is not None:
+                    for i in range(plan.instances):
+                        if (number := _constant(e.id, role.name, i)) is not None:
+                            users[number][role.name, i] = (e.threads, s.span)
+    for number, by in sorted(users.items()):
+        threads = sum(32 * subject.role(role).warps for role, _ in by)
+        wrong = next(((who, n, span) for who, (n, span) in by.items() if n != threads), None)
+        if wrong is None:
+            continue
+        (role, _), n, span = wrong
+        names = ", ".join(dict.fromkeys(r for r, _ in by))
+        sink.error(
+            "core/named-barrier",
+            f"named barrier {number} waits for {n} threads, and {threads} use it",
+            span,
+            role=role,
+            resource=f"barrier {number}",
+            why=f"it is used by {names}",
+            fix="give each set of threads an id of its own, and count all of its threads",
+        )
+
+
+def _constant(e: Expr, role: str, instance: int) -> int | None:
+    match e:
+        case Int(v):
+            return v
+        case Name(id) if id == f"{role}.i":
+            return instance
+        case Binary("+", a, b):
+            x, y = _constant(a, role, instance), _constant(b, role, instance)
+            return None if x is None or y is None else x + y
+    return None

@@ -1,0 +1,146 @@
+"""Asynchronous groups: no fragment is touched while a group that uses it may be in flight (S7), and nothing is in flight
+when a role ends (S17). Decided by the FIFO of groups on every path; positions in loops decide guards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.check.subject import Subject
+from cake_core.diagnostics import Sink
+from cake_core.effects import Access, CommitGroup, InGroup, WaitGroup
+from cake_core.ir.flow import Positions, decide, over_loop
+from cake_core.ir.nodes import Assign, Block, For, If, Name, Op, Role, Stmt, While
+from cake_core.ir.places import fragments_in, root
+from cake_core.ir.visit import own_expressions
+from cake_core.source import Span
+
+LONGEST = 16  # groups told apart in a queue; the oldest beyond are one
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that a group reads or writes, and the statement that started it."""
+
+    name: str
+    by: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Committed groups from oldest to newest, and the group that is still open."""
+
+    groups: tuple[frozenset[Use], ...] = ()
+    open: frozenset[Use] = frozenset()
+
+    def wait(self, pending: int) -> Queue:
+        return Queue(self.groups[len(self.groups) - pending :] if pending else (), self.open)
+
+    def commit(self) -> Queue:
+        groups = (*self.groups, self.open)
+        if len(groups) > LONGEST:
+            groups = (groups[0] | groups[1], *groups[2:])
+        return Queue(groups)
+
+    def join(self, other: Queue) -> Queue:
+        """What may be in flight on either path, newest groups aligned."""
+        n = max(len(self.groups), len(other.groups))
+        a, b = ((frozenset(),) * (n - len(q.groups)) + q.groups for q in (self, other))
+        return Queue(tuple(x | y for x, y in zip(a, b, strict=True)), self.open | other.open)
+
+    def uses(self) -> frozenset[Use]:
+        return self.open.union(*self.groups)
+
+
+State = dict[str, Queue]
+
+
+def check(subject: Subject, sink: Sink) -> None:
+    for role in subject.kernel.roles:
+        _Run(subject, role, sink).analyse()
+
+
+@dataclass(slots=True)
+class _Run:
+    subject: Subject
+    role: Role
+    sink: Sink
+
+    def analyse(self) -> None:
+        end = self._block(self.role.body, {}, {})
+        for queue in end.values():
+            for use in sorted(queue.uses(), key=lambda u: (u.span, u.name)):
+                if any(use.name in d for d in self._tensors()):
+                    continue
+                self.sink.error(
+                    "core/in-flight-at-end",
+                    f"'{use.by}' on '{use.name}' may be in flight when role '{self.role.name}' ends",
+                    use.span,
+                    role=self.role.name,
+                    resource=use.name,
+                    why="nothing may be in flight at a role's end (S17)",
+                    fix="wait for its group before the role ends",
+                )
+
+    def _tensors(self) -> list[set[str]]:
+        """Tensors in global memory: a write to one that outlives the role is visible when the grid ends."""
+        return [{p.name for p in self.subject.kernel.params if p.mode is not None}]
+
+    def _block(self, block: Block, state: State, positions: Positions) -> State:
+        for s in block:
+            state = self._stmt(s, state, positions)
+        return state
+
+    def _stmt(self, s: Stmt, state: State, positions: Positions) -> State:
+        match s:
+            case For() | While():
+                return over_loop(s, state, positions, self._block, _join)
+            case If(Name("leader" | "warp.leader"), then, None):
+                return self._block(then, state, positions)  # a leader's queue is the leader's: only its path counts
+            case If(test, then, other):
+                self._touched(s, state, ())
+                decided = decide(test, positions)
+                if decided is not None:
+                    return self._block(then if decided else other or (), state, positions)
+                return _join(self._block(then, state, positions), self._block(other or (), state, positions))
+        return self._effects(s, state)
+
+    def _effects(self, s: Stmt, state: State) -> State:
+        effects = self.subject.effects(s)
+        started = [e for e in effects if isinstance(e, Access) and isinstance(e.completion, InGroup)]
+        self._touched(s, state, tuple(root(e.place).id for e in started))
+        state = dict(state)
+        for e in started:
+            q = state.get(e.completion.queue, Queue())
+            name = s.name if isinstance(s, Op) else "an asynchronous access"
+            state[e.completion.queue] = Queue(q.groups, q.open | {Use(root(e.place).id, name, s.span)})
+        for e in effects:
+            match e:
+                case CommitGroup(queue):
+                    state[queue] = state.get(queue, Queue()).commit()
+                case WaitGroup(queue, pending):
+                    state[queue] = state.get(queue, Queue()).wait(pending)
+        return state
+
+    def _touched(self, s: Stmt, state: State, started: tuple[str, ...]) -> None:
+        """Fragments that the statement itself reads or writes; what it hands to a group is in order with that queue."""
+        touched = {f.id for e in own_expressions(s) for f in fragments_in(e)} - set(started)
+        if isinstance(s, Assign) and (name := root(s.target)) is not None:
+            touched.add(name.id)
+        for queue in state.values():
+            for use in sorted(queue.uses(), key=lambda u: (u.span, u.name)):
+                if use.name in touched:
+                    touched.discard(use.name)
+                    self.sink.error(
+                        "core/fragment-in-flight",
+                        f"'{use.name}' is touched while '{use.by}' may still use it",
+                        s.span,
+                        role=self.role.name,
+                        resource=use.name,
+                        why=f"the group started at line {use.span.line} has not been waited for on every path (S7)",
+                        fix="wait for the group first",
+                    )
+
+
+def _join(a: State, b: State) -> State:
+    return {q: a.get(q, Queue()).join(b.get(q, Queue())) for q in dict.fromkeys((*a, *b))}

@@ -1,0 +1,83 @@
+"""What a check looks at: a derived kernel, its plan, and its statements with who executes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cake_core.architecture import Architecture
+from cake_core.effects import Effect
+from cake_core.ir.nodes import Block, Expr, For, If, Kernel, Name, Op, Role, Stmt, While
+from cake_core.ir.places import names
+from cake_core.ir.plan import Plan, RolePlan, read_plan
+from cake_core.ir.visit import calls
+from cake_core.ir.types import Level, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A statement of a role. `threads` of one instance run it (None: a condition that can't be counted decides);
+    `region` names the straight-line stretch that it belongs to, leader guards looked through."""
+
+    stmt: Stmt
+    role: RolePlan
+    threads: int | None
+    region: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Subject:
+    kernel: Kernel
+    registry: object
+    arch: Architecture
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        groups = {"warp": 1, **{n: g.warps for n, g in self.registry.groups.items()}}
+        self.plan = read_plan(self.kernel, groups | {f"{n}s": w for n, w in groups.items()})
+
+    def role(self, name: str) -> RolePlan:
+        return next(r for r in self.plan.roles if r.name == name)
+
+    def effects(self, s: Stmt) -> tuple[Effect, ...]:
+        """Effects of one statement itself: its operation's and those of the functions that it calls."""
+        out: list[Effect] = []
+        if isinstance(s, Op) and (operation := self.registry.operations.get(s.name)) is not None:
+            out += operation.effects(s)
+        for c in calls(s):
+            if (function := self.registry.functions.get(c.name)) is not None:
+                out += function.effects(c)
+        return tuple(out)
+
+    def executed(self, role: Role) -> Iterator[Executed]:
+        """The statements of a role in text order, with how many threads of an instance run each."""
+        plan = self.role(role.name)
+        yield from self._executed(role.body, plan, 32 * plan.warps, (0,))
+
+    def _executed(self, block: Block, role: RolePlan, threads: int | None, region: tuple[int, ...]) -> Iterator[Executed]:
+        for n, s in enumerate(block):
+            yield Executed(s, role, threads, region)
+            inner = (*region, n)
+            match s:
+                case For() | While():
+                    yield from self._executed(s.body, role, threads, inner)
+                case If(Name("leader"), then, None):
+                    yield from self._executed(then, role, 1, region)
+                case If(Name("warp.leader"), then, None):
+                    yield from self._executed(then, role, role.warps, region)
+                case If(test, then, other):
+                    inside = threads if _uniform(test) else None
+                    yield from self._executed(then, role, inside, (*inner, 0))
+                    yield from self._executed(other or (), role, inside, (*inner, 1))
+
+
+def _uniform(test: Expr) -> bool:
+    """Whether all instances of a role decide alike."""
+    return isinstance(test.type, Scalar) and test.type.level <= Level.CTA or _cursor(test)
+
+
+def _cursor(test: Expr) -> bool:
+    """A comparison of a role's own counters: every instance goes through the same values."""
+    return all(n.id.count(".") == 0 and isinstance(n.type, Scalar) and n.type.level <= Level.INSTANCE for n in names(test))
+
+

@@ -1,0 +1,52 @@
+"""Walks over one statement: the calls in its expressions, the blocks inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from cake_core.ir.nodes import Block, Call, Expr, For, If, Node, Role, Stmt, While
+
+
+def nested(s: Stmt) -> tuple[Block, ...]:
+    """The blocks inside a statement."""
+    match s:
+        case For() | While() | Role():
+            return (s.body,)
+        case If():
+            return (s.then, s.other) if s.other is not None else (s.then,)
+    return ()
+
+
+def calls(node) -> Iterator[Call]:
+    """All calls in the expressions of one statement, not those of nested statements."""
+    if isinstance(node, tuple):
+        for x in node:
+            yield from calls(x)
+    elif isinstance(node, Node):
+        if isinstance(node, Call):
+            yield node
+        for f in fields(node):
+            value = getattr(node, f.name)
+            if f.name not in ("span", "type", "label") and isinstance(value, Expr | tuple | Node):
+                if isinstance(value, Stmt) or isinstance(value, tuple) and value and isinstance(value[0], Stmt):
+                    continue
+                yield from calls(value)
+
+
+def own_expressions(s: Stmt) -> Iterator[Expr]:
+    """The expressions that stand directly in one statement, not those of nested statements."""
+    for f in fields(s):
+        yield from _expressions(getattr(s, f.name)) if f.name not in ("span", "label") else ()
+
+
+def _expressions(x) -> Iterator[Expr]:
+    if isinstance(x, Expr):
+        yield x
+    elif isinstance(x, tuple):
+        for y in x:
+            yield from _expressions(y)
+    elif isinstance(x, Node) and not isinstance(x, Stmt):
+        for f in fields(x):
+            if f.name != "span":
+                yield from _expressions(getattr(x, f.name))
