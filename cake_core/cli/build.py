@@ -126,7 +126,7 @@ def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, q
     assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
         built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, on_step=on_step)
-    return built, (*missing, *built.diagnostics)
+    return built, (*registry().problems(), *missing, *built.diagnostics)
 
 
 def write_artifact(folder: Path, files: dict[str, bytes]) -> None:

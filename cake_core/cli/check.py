@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from cake_core.cli import exits
 from cake_core.cli.build import settings_of
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source
-from cake_core.diagnostics.model import CakeError, Diagnostic
+from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
+from cake_core.ir.nodes import Target
 
 EPILOG = """\b
 Examples:
@@ -26,11 +29,11 @@ Examples:
 def command(files, arch, settings, format, as_json) -> int:
     """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
 
-    Findings go to stdout.
+    Findings go to stdout. A target whose plugin is not installed is a warning, if another one is.
     """
     format = chosen_format(format, as_json)
     overrides = settings_of(settings)
-    sources, findings, states = {}, [], []
+    sources, findings, states = {}, list(registry().problems()), []
     with progress("checking", format in MACHINE) as on_step:
         for file in dict.fromkeys(files):
             on_step(file)
@@ -38,7 +41,7 @@ def command(files, arch, settings, format, as_json) -> int:
             findings += [d for d in found if d not in findings]
             states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean"})
     print_findings(findings, sources, format, to_stdout=True, files=states)
-    if format == "text" and not findings:
+    if format == "text" and not exits.code_of(findings):
         click.echo(f"{len(states)} text{'s' if len(states) != 1 else ''} clean")
     return exits.code_of(findings)
 
@@ -56,10 +59,27 @@ def check_file(file: str, arch: str | None, overrides: dict, sources: dict) -> l
         return list(error.diagnostics)
     found: list[Diagnostic] = []
     for kernel in kernels:
-        for target in [arch] if arch else (kernel.targets or [None]):
+        targets, left_out = ([arch], []) if arch else installed(kernel)
+        found += left_out
+        for target in targets:
             try:
                 new = build(source, registry(), target, overrides, kernel=kernel.name).diagnostics
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]
     return found
+
+
+def installed(kernel) -> tuple[list[str | None], list[Diagnostic]]:
+    """The targets of a kernel that a plugin offers, and a warning for each other. Without any, all: the errors say why."""
+    there = [t for t in kernel.targets if t in registry().architectures]
+    if not there:
+        return list(kernel.targets) or [None], []
+    left_out = []
+    for name in kernel.targets:
+        if name not in there:
+            try:
+                registry().architecture(name, kernel.clause(Target)[0].span)
+            except CakeError as error:
+                left_out += [replace(d, message=f"not checked for '{name}': {d.message}", severity=Severity.WARNING) for d in error.diagnostics]
+    return list(there), left_out
