@@ -53,7 +53,9 @@ def _check_swizzle(buffer: BufferPlan) -> None:
     if swizzle not in SWIZZLES:
         raise fail("derive/swizzle", f"'{name}' has a swizzle of {swizzle} bytes", buffer.span, fix="use 32, 64 or 128, or leave it out")
     if buffer.row_bytes % swizzle:
-        raise fail("derive/swizzle", f"rows of '{name}' have {buffer.row_bytes} bytes, not a multiple of its swizzle of {swizzle}", buffer.span)
+        raise fail(
+            "derive/swizzle", f"rows of '{name}' have {buffer.row_bytes} bytes, not a multiple of its swizzle of {swizzle}", buffer.span
+        )
     pattern = ROWS * swizzle
     if buffer.offset % pattern or (buffer.slots and buffer.slot_bytes % pattern):
         raise fail(
@@ -92,7 +94,9 @@ def barrier(cx: Context, expr: Expr) -> Operand:
     declared: BarrierPlan = cx.plan.barriers[name.id]
     if expr is name:
         if declared.slots != 1:
-            raise fail("derive/slot-missing", f"'{name.id}' is an array of {declared.slots} barriers, one of them is needed here", expr.span)
+            raise fail(
+                "derive/slot-missing", f"'{name.id}' is an array of {declared.slots} barriers, one of them is needed here", expr.span
+            )
         index: Operand = 0
     else:
         (position,) = expr.indices
@@ -178,4 +182,9 @@ def _whole_atoms(shape: Sequence[int], rows: Sequence[tuple[Expr, Operand]]) -> 
 
 
 def _off_atom(where: Place, expr: Expr, steps: str):
-    return fail("derive/swizzle-offset", f"this part of '{where.name}' does not start on a whole swizzle atom", expr.span, why=f"a swizzled tile can be addressed as a whole in {steps} only")
+    return fail(
+        "derive/swizzle-offset",
+        f"this part of '{where.name}' does not start on a whole swizzle atom",
+        expr.span,
+        why=f"a swizzled tile can be addressed as a whole in {steps} only",
+    )

@@ -98,7 +98,12 @@ class Context:
         value = scalars.value(self, expr)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        raise fail("derive/not-constant", "this must be known when the kernel is compiled", expr.span, fix="use a constant, or a role's instance number")
+        raise fail(
+            "derive/not-constant",
+            "this must be known when the kernel is compiled",
+            expr.span,
+            fix="use a constant, or a role's instance number",
+        )
 
     # --- shared memory
 

@@ -23,7 +23,12 @@ def blamed(primitive, span: Span | None) -> Iterator[None]:
     except NotImplementedError:
         raise fail("plugin/no-lowering", f"{owner} has no lowering", span, why="its plugin does not define 'lower'") from None
     except PtxTypeError as error:
-        raise fail("plugin/ptx-type", f"{owner} built an ill-typed instruction: {error}", span, why="this is a fault of the plugin, not of the text") from error
+        raise fail(
+            "plugin/ptx-type",
+            f"{owner} built an ill-typed instruction: {error}",
+            span,
+            why="this is a fault of the plugin, not of the text",
+        ) from error
     except Exception as error:
         raise fail(
             "plugin/lowering-failed",

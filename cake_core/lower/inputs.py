@@ -60,7 +60,12 @@ class Inputs:
         for p in self.scalars:
             kinds = SCALARS.get(p.declared.name)
             if kinds is None or p.declared.groups:
-                raise fail("derive/scalar-type", f"'{p.name}' has the type '{p.declared.name}', which no scalar parameter can have", p.span, fix=f"use one of {', '.join(SCALARS)}")
+                raise fail(
+                    "derive/scalar-type",
+                    f"'{p.name}' has the type '{p.declared.name}', which no scalar parameter can have",
+                    p.span,
+                    fix=f"use one of {', '.join(SCALARS)}",
+                )
             _, load, kind = kinds
             with self.b.at(p.span):
                 register = self.b.reg(kind)

@@ -96,7 +96,12 @@ def parts(body: Block) -> tuple[Block, dict[str, Role], Block]:
         return body, {}, ()
     for s in body[at[0] : at[-1]]:
         if not isinstance(s, Role | Declare):
-            raise fail("derive/between-roles", "a statement stands between two roles", s.span, fix="put it before the first role or behind the last one")
+            raise fail(
+                "derive/between-roles",
+                "a statement stands between two roles",
+                s.span,
+                fix="put it before the first role or behind the last one",
+            )
     declared = tuple(s for s in body[at[0] : at[-1]] if isinstance(s, Declare))
     return body[: at[0]] + declared, {body[i].name: body[i] for i in at if isinstance(body[i], Role)}, body[at[-1] + 1 :]
 

@@ -121,7 +121,10 @@ def dispatch(cx: Context, roles: dict[str, Role], entry_registers: int, exit_lab
                 skip = _only(cx, unit.first, unit.end, gone, band.end, exit_label)
                 with b.at(unit.role.span), sink.collecting(role=unit.role.name):
                     if unit.role is not owner or unit.role.instances > 1:
-                        b.comment(f"role {unit.role.name}: warps {unit.first} to {unit.end - 1}" + (f", instance {unit.instance}" if unit.instance is not None else ""))
+                        b.comment(
+                            f"role {unit.role.name}: warps {unit.first} to {unit.end - 1}"
+                            + (f", instance {unit.instance}" if unit.instance is not None else "")
+                        )
                     _unit(cx, unit, roles[unit.role.name].body)
                 b.branch(exit_label)
                 if skip:

@@ -90,7 +90,9 @@ def call_function(cx: Context, call: Call) -> tuple[Operand, ...]:
     if function is None:
         raise fail("plugin/no-function", f"no plugin offers the function '{call.name}'", call.span)
     around = {"elementwise": cx.distribution, "whole": None}
-    inside = around[function.arguments] if function.arguments in around else next(filter(None, map(cx.distribution_of, call.positional)), None)
+    inside = (
+        around[function.arguments] if function.arguments in around else next(filter(None, map(cx.distribution_of, call.positional)), None)
+    )
     with blamed(function, call.span), cx.distributed(inside):
         return tuple(function.lower(call, cx))
 

@@ -56,7 +56,9 @@ def _named(cx: Context, binding: Binding):
 def _var(cx: Context, s: Var) -> None:
     for binding in s.bindings:
         if not isinstance(binding.value.type, Scalar):
-            raise fail("derive/not-a-scalar", f"'{binding.name}' is a variable, which holds a scalar", binding.span, fix="declare a fragment")
+            raise fail(
+                "derive/not-a-scalar", f"'{binding.name}' is a variable, which holds a scalar", binding.span, fix="declare a fragment"
+            )
         value = cx.value(binding.value)
         # A value's own class: a 16-bit float lives where the function that made it has put it.
         kind = value.kind if isinstance(value, Reg) else KINDS[elem_of(binding.value).kind]
@@ -100,7 +102,11 @@ def _fill(cx: Context, held: Held, source: Expr, target: Expr) -> None:
         else:
             found = cx.registers(source)
     if len(found) != len(held.registers):
-        raise fail("derive/layout-mismatch", f"a thread holds {len(held.registers)} registers of the target and {len(found)} of the value", source.span)
+        raise fail(
+            "derive/layout-mismatch",
+            f"a thread holds {len(held.registers)} registers of the target and {len(found)} of the value",
+            source.span,
+        )
     if set(held.registers) & set(found) and found != held.registers:
         found = tuple(map(cx.fixed, found))  # a part moves into an overlapping part: read all before writing
     for register, value in zip(held.registers, found, strict=True):

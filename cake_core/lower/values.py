@@ -64,7 +64,12 @@ def declare(cx: Context, d: Declaration) -> Fragment:
     if held is None:
         raise fail("derive/layout-does-not-fit", f"layout '{named.id}' does not divide '{d.name}' over {cx.warps} warps", d.span)
     if elem.bits not in (16, 32):
-        raise fail("derive/fragment-type", f"a fragment of '{elem}' is not implemented", d.span, why="registers hold elements of 32 bits or pairs of 16")
+        raise fail(
+            "derive/fragment-type",
+            f"a fragment of '{elem}' is not implemented",
+            d.span,
+            why="registers hold elements of 32 bits or pairs of 16",
+        )
     whole = Distribution(layout, shape, cx.warps, words, layout.offsets(shape, cx.warps, words))
     kind = "f32" if elem.bits == 32 and elem.kind == "float" else "b32"
     sets = tuple(cx.b.regs(kind, held * elem.bits // 32) for _ in range(prod(slots)))
@@ -80,7 +85,12 @@ def part(cx: Context, expr: Expr) -> Held | None:
     bound = cx.names.get(name.id) if name is not None else None
     if isinstance(bound, Held):
         if expr is not name:
-            raise fail("derive/slice-of-value", f"'{name.id}' is a value, a part of it can't be taken", expr.span, fix="slice the fragment that it comes from")
+            raise fail(
+                "derive/slice-of-value",
+                f"'{name.id}' is a value, a part of it can't be taken",
+                expr.span,
+                fix="slice the fragment that it comes from",
+            )
         return bound
     if not isinstance(bound, Fragment):
         return None
@@ -92,11 +102,18 @@ def part(cx: Context, expr: Expr) -> Held | None:
     if where.sizes == whole.shape:
         return Held(bound.elem, whole, registers)
     if any(not isinstance(p.size, int) for p in where.parts):
-        raise fail("derive/fragment-index", f"a part of fragment '{bound.name}' must be a slice of constant size", expr.span, fix="write 'lo +: size'")
+        raise fail(
+            "derive/fragment-index",
+            f"a part of fragment '{bound.name}' must be a slice of constant size",
+            expr.span,
+            fix="write 'lo +: size'",
+        )
     lo, size = tuple(cx.constant(p.lo) for p in where.parts), where.sizes
     chosen = whole.layout.select(whole.shape, whole.warps, lo, size, whole.words)
     if chosen is None:
-        raise fail("derive/fragment-granule", f"this part of fragment '{bound.name}' cuts a granule of its layout '{whole.layout.name}'", expr.span)
+        raise fail(
+            "derive/fragment-granule", f"this part of fragment '{bound.name}' cuts a granule of its layout '{whole.layout.name}'", expr.span
+        )
     offsets = tuple(tuple(x - start for x, start in zip(whole.offsets[e], lo, strict=True)) for e in chosen)
     held = Distribution(whole.layout, size, whole.warps, whole.words, offsets)
     return Held(bound.elem, held, _chosen(bound, registers, chosen, expr))
@@ -104,7 +121,11 @@ def part(cx: Context, expr: Expr) -> Held | None:
 
 def _set(cx: Context, fragment: Fragment, where: Place, expr: Expr) -> tuple[Reg, ...]:
     if len(where.slots) != len(fragment.slots):
-        raise fail("derive/slot-missing", f"fragment '{fragment.name}' has {len(fragment.slots)} slot dimensions, {len(where.slots)} are indexed", expr.span)
+        raise fail(
+            "derive/slot-missing",
+            f"fragment '{fragment.name}' has {len(fragment.slots)} slot dimensions, {len(where.slots)} are indexed",
+            expr.span,
+        )
     number = 0
     for size, slot in zip(fragment.slots, where.slots, strict=True):
         index = cx.constant(slot)
@@ -198,7 +219,9 @@ def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
             operands = tuple(float(o) if isinstance(o, int) and not isinstance(o, bool) else o for o in operands)
         if len(operands) != count:
             if len(operands) != 1 or not isinstance(expr.type, Scalar):
-                raise fail("derive/layout-mismatch", f"a thread holds {len(operands)} registers of one operand and {count} of another", expr.span)
+                raise fail(
+                    "derive/layout-mismatch", f"a thread holds {len(operands)} registers of one operand and {count} of another", expr.span
+                )
             operands *= count
         result.append(operands)
     return tuple(result)
@@ -217,7 +240,12 @@ def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:
         packed = cx.b.reg("b32")
         cx.b.emit("mov.b32", packed, Vec((known, known)))
         return packed
-    raise fail("derive/fragment-fill", f"a fragment of '{elem}' can't be filled with this value", expr.span, fix=f"fill it with a constant or a scalar of '{elem}'")
+    raise fail(
+        "derive/fragment-fill",
+        f"a fragment of '{elem}' can't be filled with this value",
+        expr.span,
+        fix=f"fill it with a constant or a scalar of '{elem}'",
+    )
 
 
 def float_bits(x: float, elem: Elem) -> int:

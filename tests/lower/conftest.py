@@ -171,7 +171,9 @@ def role(lowered) -> Callable[..., Lowered]:
     """`role(body, params, require)`: the body of one role of one warp."""
 
     def run(body: str, params: str = "N: i32", require: str = "1 == 1", count: str = "1 warp", before: str = "") -> Lowered:
-        return lowered(HEAD.format(params=params, require=require) + f"{{\n  launch 1\n  {before}\n  role r: {count} at 0 {{\n{body}\n  }}\n}}\n")
+        return lowered(
+            HEAD.format(params=params, require=require) + f"{{\n  launch 1\n  {before}\n  role r: {count} at 0 {{\n{body}\n  }}\n}}\n"
+        )
 
     return run
 
@@ -211,7 +213,14 @@ SIGNED = {
     "neg": lambda a: -a,
     "fma": lambda a, b, c: a * b + c,
 }
-COMPARE = {"lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b}
+COMPARE = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
 
 
 @dataclass
@@ -300,7 +309,15 @@ def run() -> Callable[..., Machine]:
 
     def go(low: Lowered, warp: int = 0, lane: int = 0, cluster: tuple[int, int, int] = (0, 0, 1), **scalars) -> Machine:
         rank, index, count = cluster
-        special = {"%tid.x": 32 * warp + lane, "%ctaid.x": index, "%nctaid.x": count, "%cluster_ctarank": rank, "%clusterid.x": index, "%nclusterid.x": count, "shared_memory": 1 << 14}
+        special = {
+            "%tid.x": 32 * warp + lane,
+            "%ctaid.x": index,
+            "%nctaid.x": count,
+            "%cluster_ctarank": rank,
+            "%clusterid.x": index,
+            "%nclusterid.x": count,
+            "shared_memory": 1 << 14,
+        }
         return Machine({f"arg_{k}": v for k, v in scalars.items()}, special).run(low.ptx)
 
     return go
@@ -325,10 +342,10 @@ def ptxas(tmp_path_factory) -> Callable[[str], str]:
 
     def go(ptx: str) -> str:
         (folder / "k.ptx").write_text(ptx)
-        done = subprocess.run([path, "-arch=sm_90a", "-v", "k.ptx", "-o", "k.cubin"], cwd=folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [path, "-arch=sm_90a", "-v", "k.ptx", "-o", "k.cubin"], cwd=folder, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
     return go
-
-

@@ -41,7 +41,12 @@ CASES = [
 @pytest.mark.parametrize("elem, shape, swizzle", CASES)
 def test_every_element_of_a_slot(role, run, elem, shape, swizzle):
     """Coordinates in registers; no two elements share an address."""
-    low = role("address.element x[S], I, J", params="S: i32, I: i32, J: i32", require="0 <= S, S <= 3", before=declared(elem, (4,), shape, 4096, swizzle))
+    low = role(
+        "address.element x[S], I, J",
+        params="S: i32, I: i32, J: i32",
+        require="0 <= S, S <= 3",
+        before=declared(elem, (4,), shape, 4096, swizzle),
+    )
     slot_bytes = -(-prod(shape) * BYTES[elem] // 128) * 128
     found = {}
     for row in range(shape[0]):
@@ -91,7 +96,12 @@ def test_start_of_a_slot(role, run, slots, elem, shape, swizzle):
 
 
 def test_whole_atoms_start_where_their_first_element_lies(role, run):
-    low = role("address.tile x[8 * R +: 8, 64 * C +: 64]", params="R: i32, C: i32", require="0 <= R, R <= 7, 0 <= C, C <= 1", before=declared("bf16", (), (64, 128), 0, 128))
+    low = role(
+        "address.tile x[8 * R +: 8, 64 * C +: 64]",
+        params="R: i32, C: i32",
+        require="0 <= R, R <= 7, 0 <= C, C <= 1",
+        before=declared("bf16", (), (64, 128), 0, 128),
+    )
     for r in range(8):
         for c in range(2):
             assert run(low, R=r, C=c).trace == [BASE + defined((64, 128), 2, 128, 8 * r, 64 * c)]
@@ -105,12 +115,15 @@ def test_a_start_inside_an_atom_is_refused(role, part):
     assert error.value.diagnostics[0].code == "derive/swizzle-offset"
 
 
-@pytest.mark.parametrize("declaration", [
-    "shared x: bf16[64, 32] at 0 swizzle 128",
-    "shared x: bf16[64, 64] at 512 swizzle 128",
-    "shared x: bf16[64, 64] at 0 swizzle 48",
-    "shared x: bf16[4][4, 64] at 0 swizzle 128",
-])
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "shared x: bf16[64, 32] at 0 swizzle 128",
+        "shared x: bf16[64, 64] at 512 swizzle 128",
+        "shared x: bf16[64, 64] at 0 swizzle 48",
+        "shared x: bf16[4][4, 64] at 0 swizzle 128",
+    ],
+)
 def test_a_swizzle_that_does_not_fit_is_refused(role, declaration):
     slot = "[0]" if "[4]" in declaration else ""
     with pytest.raises(CakeError) as error:
@@ -118,12 +131,15 @@ def test_a_swizzle_that_does_not_fit_is_refused(role, declaration):
     assert error.value.diagnostics[0].code.split("/")[1].startswith("swizzle")
 
 
-@pytest.mark.parametrize("elem, shape, swizzle, expected", [
-    ("bf16", (64, 128), 128, (64, 64 * 128)),
-    ("f32", (32, 64), 64, (16, 32 * 64)),
-    ("bf16", (64, 64), 128, (64, 64 * 128)),
-    ("bf16", (16, 40), 0, (40, 16 * 40 * 2)),
-])
+@pytest.mark.parametrize(
+    "elem, shape, swizzle, expected",
+    [
+        ("bf16", (64, 128), 128, (64, 64 * 128)),
+        ("f32", (32, 64), 64, (16, 32 * 64)),
+        ("bf16", (64, 64), 128, (64, 64 * 128)),
+        ("bf16", (16, 40), 0, (40, 16 * 40 * 2)),
+    ],
+)
 def test_panels(role, run, elem, shape, swizzle, expected):
     low = role("panel x", before=declared(elem, (), shape, 0, swizzle))
     assert tuple(run(low, N=0).trace) == expected

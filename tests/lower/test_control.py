@@ -44,7 +44,10 @@ def test_loops_nest_and_names_end(trace):
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_while(trace, n):
-    assert trace("var i = 0\nwhile i * i < N { trace i; i = i + 1 }\ntrace i", N=n) == [*(i for i in range(n) if i * i < n), next(i for i in range(9) if i * i >= n)]
+    assert trace("var i = 0\nwhile i * i < N { trace i; i = i + 1 }\ntrace i", N=n) == [
+        *(i for i in range(n) if i * i < n),
+        next(i for i in range(9) if i * i >= n),
+    ]
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1, 2])

@@ -45,7 +45,12 @@ def test_entry_parameters_come_in_a_stated_order(lowered, ptxas, uses, maps, poi
     """Maps by tensor, of one tensor by first use; then pointers; then all scalars."""
     low = lowered(TEXT.format(body="\n".join(LOADS[u] for u in uses.split())))
     assert [m.param for m in low.tensor_maps] == maps
-    assert [(p.kind, p.ref) for p in low.entry_params] == [*(("map", i) for i in range(len(maps))), *(("pointer", p) for p in pointers), ("scalar", "N"), ("scalar", "s")]
+    assert [(p.kind, p.ref) for p in low.entry_params] == [
+        *(("map", i) for i in range(len(maps))),
+        *(("pointer", p) for p in pointers),
+        ("scalar", "N"),
+        ("scalar", "s"),
+    ]
     declared = [line.split()[-1].rstrip(",") for line in low.ptx.splitlines() if line.startswith("  .param")]
     assert declared == [*(f"{m}[128]" for m in maps), *(f"ptr_{p}" for p in pointers), "arg_N", "arg_s"]
     ptxas(low.ptx)
@@ -78,8 +83,22 @@ def test_directives_come_from_the_architecture(lowered):
     assert ".reqntid 32, 1, 1" in lines and ".minnctapersm 2" in lines
 
 
+NAMED = """cake 1 derived
+kernel NAME(NAME: i32, A: in bf16[NAME, 64])
+  target sm90
+{
+  launch 1
+  shared a: bf16[64, 64] at 0 swizzle 128
+  barrier f: mbarrier[1] count 1 at 8192
+  role r: 1 warp at 0 {
+    tma.load a <- A[0 +: 64, 0 +: 64] signal f[0]
+  }
+}
+"""
+
+
 @pytest.mark.parametrize("name", ["add", "mov", "min", "ret", "map_A", "x"])
 def test_any_name_of_the_language_is_a_parameter(lowered, ptxas, name):
     """No parameter is a reserved word of PTX, and none meets another's name."""
-    text = f"cake 1 derived\nkernel {name}({name}: i32, A: in bf16[{name}, 64])\n  target sm90\n{{\n  launch 1\n  shared a: bf16[64, 64] at 0 swizzle 128\n  barrier f: mbarrier[1] count 1 at 8192\n  role r: 1 warp at 0 {{\n    tma.load a <- A[0 +: 64, 0 +: 64] signal f[0]\n  }}\n}}\n"
+    text = NAMED.replace("NAME", name)
     ptxas(lowered(text).ptx)

@@ -11,10 +11,10 @@ HEAD = "cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  trace 
 
 def text(roles, behind="trace 2000"):
     """`roles`: (name, instances, warps, first, pad, words, body)."""
-    lines = [
-        f"  role {name}{f'[{n}]' if n > 1 else ''}: {warps} warps at {first}{f' {words}' if words else ''}{f' pad {pad}' if pad else ''} {{\n{body}\n  }}"
-        for name, n, warps, first, pad, words, body in roles
-    ]
+    lines = []
+    for name, n, warps, first, pad, words, body in roles:
+        header = f"  role {name}{f'[{n}]' if n > 1 else ''}: {warps} warps at {first} {words}"
+        lines.append(f"{header.rstrip()}{f' pad {pad}' if pad else ''} {{\n{body}\n  }}")
     return HEAD + "\n".join(lines) + f"\n  {behind}\n}}\n"
 
 
@@ -63,7 +63,9 @@ def test_every_warp_runs_its_role(lowered, run, pinned, roles, lane):
 def test_leaders(lowered, run):
     """`leader` is one thread of each instance, `warp.leader` one of each warp; before and behind the roles, of the CTA."""
     see = "trace leader\ntrace warp.leader"
-    low = lowered(HEAD.replace("trace 1000", see) + f"  role a[2]: 2 warps at 1 {{\n{see}\n  }}\n  role b: 1 warp at 0 {{\n{see}\n  }}\n{see}\n}}\n")
+    low = lowered(
+        HEAD.replace("trace 1000", see) + f"  role a[2]: 2 warps at 1 {{\n{see}\n  }}\n  role b: 1 warp at 0 {{\n{see}\n  }}\n{see}\n}}\n"
+    )
     for warp in range(5):
         for lane in (0, 1):
             cta = [warp == 0 and lane == 0, lane == 0]
@@ -116,7 +118,22 @@ def test_lines_know_their_role(lowered):
     assert owners == {"test.trace 1000;": None, "test.trace 1;": "a", "test.trace 2;": "b", "test.trace 2000;": None}
 
 
+CLUSTER = """cake 1 derived
+kernel k(N: i32)
+  target sm90
+  cluster m = 2
+{
+  launch 1
+  role r: 1 warp at 0 {
+    trace cluster.m
+    trace cluster.id
+    trace cluster.count
+  }
+}
+"""
+
+
 def test_cluster_names(lowered, run):
-    low = lowered("cake 1 derived\nkernel k(N: i32)\n  target sm90\n  cluster m = 2\n{\n  launch 1\n  role r: 1 warp at 0 {\ntrace cluster.m\ntrace cluster.id\ntrace cluster.count\n  }\n}\n")
+    low = lowered(CLUSTER)
     assert run(low, cluster=(1, 7, 66), N=0).trace == [1, 7, 66]
     assert ".reqnctapercluster 2, 1, 1" in low.ptx

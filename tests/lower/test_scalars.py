@@ -42,9 +42,19 @@ def truth(e):
         case Binary(op, a, b):
             a, b = truth(a), truth(b)
             return {
-                "+": lambda: a + b, "-": lambda: a - b, "*": lambda: a * b, "/": lambda: a // b, "%": lambda: a % b,
-                "<": lambda: a < b, "<=": lambda: a <= b, ">": lambda: a > b, ">=": lambda: a >= b, "==": lambda: a == b, "!=": lambda: a != b,
-                "and": lambda: a and b, "or": lambda: a or b,
+                "+": lambda: a + b,
+                "-": lambda: a - b,
+                "*": lambda: a * b,
+                "/": lambda: a // b,
+                "%": lambda: a % b,
+                "<": lambda: a < b,
+                "<=": lambda: a <= b,
+                ">": lambda: a > b,
+                ">=": lambda: a >= b,
+                "==": lambda: a == b,
+                "!=": lambda: a != b,
+                "and": lambda: a and b,
+                "or": lambda: a or b,
             }[op]()
 
 

@@ -24,7 +24,18 @@ def test_fill_from_a_scalar(role, run, value, expected):
     assert run_four(role, run, f"{MMA}\nx = {value}\ndump 0 <- x", params="E: f32", E=0.25) == [expected] * 32
 
 
-@pytest.mark.parametrize("elem, value, half", [("bf16", "0", 0), ("bf16", "1.0", 0x3F80), ("bf16", "-2.5", 0xC020), ("bf16", "3", 0x4040), ("f16", "1.0", 0x3C00), ("bf16", "1.00390625", 0x3F80), ("bf16", "1.01171875", 0x3F82)])
+@pytest.mark.parametrize(
+    "elem, value, half",
+    [
+        ("bf16", "0", 0),
+        ("bf16", "1.0", 0x3F80),
+        ("bf16", "-2.5", 0xC020),
+        ("bf16", "3", 0x4040),
+        ("f16", "1.0", 0x3C00),
+        ("bf16", "1.00390625", 0x3F80),
+        ("bf16", "1.01171875", 0x3F82),
+    ],
+)
 def test_fill_of_pairs(role, run, elem, value, half):
     """16-bit elements lie in pairs, rounded to nearest, ties to even."""
     packed = struct.unpack("i", struct.pack("I", half | half << 16))[0]
@@ -59,19 +70,30 @@ def test_writing_a_slice_leaves_the_rest(role, run):
 
 
 def test_sets_of_registers(role, run):
-    trace = run_four(role, run, "frag x: f32[2][64, 16] layout mma\nx[0] = 1.0\nx[1] = 2.0\nx[0] = x[0] + x[1]\ndump 0 <- x[0]\ndump 0 <- x[1][:, 8 +: 8]")
+    trace = run_four(
+        role,
+        run,
+        "frag x: f32[2][64, 16] layout mma\nx[0] = 1.0\nx[1] = 2.0\nx[0] = x[0] + x[1]\ndump 0 <- x[0]\ndump 0 <- x[1][:, 8 +: 8]",
+    )
     assert trace == [3.0] * 8 + [2.0] * 4
 
 
 def test_a_slice_may_move_into_an_overlapping_one(role, run):
     """All is read before anything is written, in either direction."""
-    assert run_four(role, run, f"{MMA}\nnumber x\nx[:, 8 +: 16] = x[:, 0 +: 16]\ndump 0 <- x[:, 0 +: 24]") == [*map(float, range(4)), *map(float, range(8))]
-    assert run_four(role, run, f"{MMA}\nnumber x\nx[:, 0 +: 16] = x[:, 8 +: 16]\ndump 0 <- x[:, 0 +: 24]") == [*map(float, range(4, 12)), *map(float, range(8, 12))]
+    assert run_four(role, run, f"{MMA}\nnumber x\nx[:, 8 +: 16] = x[:, 0 +: 16]\ndump 0 <- x[:, 0 +: 24]") == [
+        *map(float, range(4)),
+        *map(float, range(8)),
+    ]
+    assert run_four(role, run, f"{MMA}\nnumber x\nx[:, 0 +: 16] = x[:, 8 +: 16]\ndump 0 <- x[:, 0 +: 24]") == [
+        *map(float, range(4, 12)),
+        *map(float, range(8, 12)),
+    ]
 
 
 def test_a_let_of_a_tile_is_its_value_at_that_point(registry, run):
     """Typed nodes: elaboration does not yet let a name stand for a register tile."""
-    text = f"cake 1 derived\nkernel k(N: i32)\n  target sm90\n{{\n  launch 1\n  role r: 4 warps at 0 {{\n{MMA}\nnumber x\ndump 0 <- x[:, 8 +: 8]\nx = 9.0\ndump 0 <- x[:, 8 +: 8]\n  }}\n}}\n"
+    body = f"{MMA}\nnumber x\ndump 0 <- x[:, 8 +: 8]\nx = 9.0\ndump 0 <- x[:, 8 +: 8]"
+    text = f"cake 1 derived\nkernel k(N: i32)\n  target sm90\n{{\n  launch 1\n  role r: 4 warps at 0 {{\n{body}\n  }}\n}}\n"
     arch = registry.architectures["sm90"]
     kernel = elaborate(parse(Source("t.cake", text)).kernels[0], registry, arch, derived=True, overrides={})
     (role,) = kernel.roles
