@@ -32,7 +32,7 @@ class Load(Function):
         if not isinstance(t, Tile) or t.space not in TILES:
             raise fail("type/operand", f"'load' takes a tile in shared or global memory, not a {t}", tile.span)
         shape = check_tile(tile, "'load'")
-        _check_fill(call.options.get("fill"), t.elem)
+        _check_fill(call.options.get("fill"), t)
         if cx.form is Form.DERIVED:
             check_width(tile, call.options["by"], cx.declaration(place(tile).name))
         if shape:
@@ -126,10 +126,13 @@ def _check_place(tile: Expr, shape: tuple[int, ...], distribution: Distribution 
         raise error
 
 
-def _check_fill(fill: Expr | None, elem: Elem) -> None:
-    if fill is None or elem.kind == "float" and isinstance(fill, Int | Float) or isinstance(fill, Int):
+def _check_fill(fill: Expr | None, tile: Tile) -> None:
+    if fill is None:
         return
-    raise fail("type/operand", f"'fill' is no {elem}", fill.span)
+    if tile.space != "global":
+        raise fail("type/option", "'fill' on a shared tile, which is never clipped", fill.span, fix="leave it out")
+    if not (isinstance(fill, Int) or tile.elem.kind == "float" and isinstance(fill, Float)):
+        raise fail("type/operand", f"'fill' is no {tile.elem}", fill.span)
 
 
 def _bits(fill: Expr | None, elem: Elem) -> int:

@@ -69,8 +69,9 @@ class Store(Operation):
         rows = BufferPlan(place(target).name, whole.elem, whole.slots, whole.shape, 0, 0, op.span)
         fitting = [s for s in SWIZZLES if len(whole.shape) > 1 and rows.row_bytes % s == 0 and rows.slot_bytes % (PATTERN_ROWS * s) == 0]
         if len(target.type.shape) < 2:  # one row or one element: nothing is gained by permuting
-            return (Demand(rows.name, (0, *fitting)),)
-        return (Demand(rows.name, (*fitting, 0), align=PATTERN_ROWS * fitting[0] if fitting else 16),)
+            return (Demand(rows.name, (0, *fitting), align=whole.elem.bytes),)
+        # Without a swizzle the width of the access follows the slots, not the other way round.
+        return (Demand(rows.name, (*fitting, 0), align=PATTERN_ROWS * fitting[0] if fitting else whole.elem.bytes),)
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
         return {f.id: "vector" for f in fragments_in(op.value) if len(f.type.shape) == 1}

@@ -219,6 +219,11 @@ def test_without_the_capability_vectors_are_taken(derived, arch):
         (dict(statement="x = load(X)", frag=ROW), "type/slice-size", "the tile of 'load' has no constant size"),
         (dict(statement="x = load(X[r, 0 +: 2048], fill = 1.5, gather = 2)", frag=ROW), "type/unknown-option", None),
         (
+            dict(statement="x = load(part[0], fill = 1.0)", shared="shared part: bf16[2][2048]", frag=ROW),
+            "type/option",
+            "'fill' on a shared tile, which is never clipped",
+        ),
+        (
             dict(
                 statement="x = load(N[r, 0 +: 2048], fill = 1.5)", frag="frag x: i32[2048] vec 4", params="R: i32, C: i32, N: in i32[R, C]"
             ),
@@ -325,10 +330,10 @@ def test_an_access_takes_what_a_thread_holds_side_by_side(ptx_of, statement):
     [
         ("d: bf16[2][64, 64]", "store d[0] <- x", "bf16[64, 64]", (128, 64, 32, 0), 1024),
         ("d: bf16[2][64, 32]", "store d[0] <- x", "bf16[64, 32]", (64, 32, 0), 512),
-        ("d: bf16[2][64, 24]", "store d[0] <- x", "bf16[64, 24]", (0,), 16),
-        ("d: f32[2][8]", "store d[0][warp] <- f32(r)", "f32[64, 64]", (0,), 16),
-        ("d: bf16[2][1024]", "store d[0] <- x", "bf16[1024] vec 8", (0,), 16),
-        ("d: bf16[2][64, 64]", "store d[0][0, :] <- x", "bf16[64] vec 2", (0, 128, 64, 32), 16),
+        ("d: bf16[2][64, 24]", "store d[0] <- x", "bf16[64, 24]", (0,), 2),
+        ("d: f32[2][8]", "store d[0][warp] <- f32(r)", "f32[64, 64]", (0,), 4),
+        ("d: bf16[2][1024]", "store d[0] <- x", "bf16[1024] vec 8", (0,), 2),
+        ("d: bf16[2][64, 64]", "store d[0][0, :] <- x", "bf16[64] vec 2", (0, 128, 64, 32), 2),
     ],
 )
 def test_demands(typed, shared, statement, frag, swizzles, align):
