@@ -113,8 +113,16 @@ class FakeApi:
     def _cuMemcpyDtoH(self, host, pointer, nbytes):
         host[:] = ctypes.string_at(pointer, nbytes)
 
-    def _cuTensorMapEncodeTiled(self, *args):
-        made = FakeMap(*args)
+    def _cuTensorMapEncodeTiled(self, kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill):
+        """Refuses by assertion what the driver refuses (CUDA driver API, cuTensorMapEncodeTiled), for maps of 16-bit elements."""
+        extents, strides, box, steps = ([int(x) for x in xs] for xs in (extents, strides, box, steps))
+        assert 1 <= rank <= 5 and len(extents) == len(box) == len(steps) == rank and len(strides) == rank - 1
+        assert address and address % 16 == 0
+        assert all(1 <= n <= 2**32 for n in extents) and all(1 <= n <= 256 for n in box) and all(n == 1 for n in steps)
+        assert all(n % 16 == 0 and 0 < n < 2**40 for n in strides)
+        inner, span = 2 * box[0], int(swizzle.name.rpartition("_")[2].removesuffix("B").replace("NONE", "0"))
+        assert inner % 16 == 0 and (not span or inner <= span)
+        made = FakeMap(kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill)
         self.maps[made.getPtr()] = made
         return made
 
