@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
 from cake_core.primitive import CheckContext, Function, LowerContext
 from cake_core.ptx.builder import Builder, Operand
-from cake_math.contraction import factors
 from cake_math.operands import f32_result
 
 

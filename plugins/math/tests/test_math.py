@@ -9,11 +9,11 @@ import pytest
 
 from cake_core.assemble import assemble
 from cake_core.diagnostics import CakeError
+from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Binary, Call, Float, Int, Name
 from cake_core.ir.types import BF16, BOOL, F16, F32, I32, U32, Level, Scalar, Tile, Value
 from cake_core.ptx.builder import Builder
 from cake_core.ptx.module import Module
-from cake_math.contraction import factors
 from cake_math.plugin import cake_primitives
 
 FUNCTIONS = {p.name: p for p in cake_primitives()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
+from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import F32, Scalar, Tile, Type, Value
 from cake_core.primitive import LowerContext
 from cake_core.ptx.builder import Operand
-from cake_math.contraction import factors
 
 
 def argument(call: Call) -> Expr:
