@@ -280,7 +280,7 @@ def torch(monkeypatch):
 
 @pytest.fixture
 def fakes():
-    """What tests need by name: the manifests and helpers of this file."""
+    """What tests need by name: the manifests and functions of this file."""
     return types.SimpleNamespace(
         MATMUL=MATMUL, SCALE=SCALE, Array=Array, FakeApi=FakeApi, cells=cells, elf=elf, tensor=tensor, size=size, write_artifact=write_artifact
     )
