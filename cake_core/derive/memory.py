@@ -56,7 +56,8 @@ def _list(values: tuple[int, ...]) -> str:
 def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swizzles: dict[str, int]) -> tuple[Declare, ...]:
     """Declarations of all buffers and barriers with `at` and `swizzle` filled in."""
     buffers = [d for s in kernel.body if isinstance(s, Declare) and s.space == "shared" for d in s.declarations]
-    align = {d.name: max([16, *(a.demand.align for a in asked if a.demand.buffer == d.name)]) for d in buffers}
+    demanded = {d.name: max([1, *(a.demand.align for a in asked if a.demand.buffer == d.name)]) for d in buffers}
+    align = {name: max(16, n) for name, n in demanded.items()}
     offset = 0
     placed: dict[str, Declaration] = {}
     for d in sorted(buffers, key=lambda d: -align[d.name]):
@@ -65,8 +66,8 @@ def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swiz
         words = Words((Word("at", lift(offset)), *((Word("swizzle", lift(swizzle)),) if swizzle else ())))
         placed[d.name] = replace(d, words=words)
         size = _size(placed[d.name])
-        if size.slots and size.slot_bytes % align[d.name]:
-            raise fail("derive/slot-alignment", f"a slot of '{d.name}' is {size.slot_bytes} bytes, which is no multiple of {align[d.name]}", d.span, resource=d.name, why="every slot must start at the alignment that its users need")
+        if size.slots and size.slot_bytes % demanded[d.name]:
+            raise fail("derive/slot-alignment", f"a slot of '{d.name}' is {size.slot_bytes} bytes, which is no multiple of {demanded[d.name]}", d.span, resource=d.name, why="every slot must start at the alignment that its users need")
         offset += size.bytes
     out = [replace(s, declarations=tuple(placed[d.name] for d in s.declarations)) for s in kernel.body if isinstance(s, Declare) and s.space == "shared"]
     offset = -(-offset // 8) * 8

@@ -80,7 +80,7 @@ def _coordinates(t: str, index: str, counts: list[str], raster: int | None, fres
     lets = [
         (group, mul(lift(second), raster)),  # items in a full group
         (start, mul(div(i, group), raster)),  # first tile of this group
-        (height, call("min", binary("-", first, start), raster)),  # the last group may be lower
+        (height, call("clamp", binary("-", first, start), 1, raster)),  # the last group may be lower; never 0, so divisions by it are cheap
         (inside, mod(i, group)),
     ]
     return lets, [add(start, mod(Name(inside), height)), div(Name(inside), height)]

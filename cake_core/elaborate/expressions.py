@@ -164,7 +164,11 @@ class Expressions(CheckContext):
         if e.op == "-" and is_int(t):
             return typed(out, Scalar(t.elem, t.level, ranges.neg(t.range)))
         if e.op == "-" and is_float_like(t):
-            return self._binary(Binary("-", literal(0.0, e), e.operand, span=e.span))
+            function = self.registry.functions.get("-")
+            if function is None:
+                raise fail("type/no-operator", f"'-' is not defined on a {t}", e.span, why="no installed plugin offers it")
+            self.need_capabilities(function, e)
+            return typed(out, Value(t.elem, t.shape) if isinstance(t, Tile) else t)
         raise fail("type/operand", f"'{e.op}' does not apply to a {t}", e.span)
 
     def _binary(self, e: Binary) -> Expr:
