@@ -35,7 +35,6 @@ NOT_ANALYSED = (
     "fences between proxies",
     "bounds of unclipped accesses",
     "index overflow",
-    "register budget",
 )
 
 

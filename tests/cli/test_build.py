@@ -269,7 +269,7 @@ def test_an_interrupted_build_leaves_nothing(tmp_path):
         while not started.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         p.send_signal(signal.SIGINT)
-        assert p.stderr.read() == b"cake: interrupted\n" and p.wait() == 130
+        assert p.stderr.read().strip() == b"cake: interrupted" and p.wait() == 130
     assert sorted(x.name for x in tmp_path.iterdir()) == ["fake-ptxas", "started"]
 
 
