@@ -13,18 +13,23 @@ import click
 from cake_core.cli import exits
 from cake_core.cli.build import build_options, compile_kernel, settings_of
 from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
-from cake_core.diagnostics.model import CakeError
+from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
 EPILOG = """\b
 Examples:
   cake run gemm.cake
   cake run gemm.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
   cake run out/gemm --reference gemm.py
+  cake run gemm.cake --if-available
 
 \b
 Inputs, the reference and its tolerance come from the Python file beside the text (kernel.cake: kernel.py) or --reference.
 Without one the kernel is run, and only writes outside its outputs are looked for.
 """
+
+
+#: What --if-available lets pass: no GPU, or none that the artifact is built for. A driver that fails is not among them.
+UNAVAILABLE = {"runtime/no-gpu", "runtime/device-mismatch"}
 
 
 def parse_shape(text: str) -> dict[str, int]:
@@ -47,6 +52,7 @@ def run_options(command):
         click.option("--device", type=click.IntRange(min=0), default=0, show_default=True, help="Which GPU."),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the inputs."),
         click.option("--on", type=click.Choice(["gpu"]), default="gpu", show_default=True, help="Where it runs."),
+        click.option("--if-available", is_flag=True, help="Where there is no GPU to run on, say so in a note and end clean."),
         click.option("--shape", "shapes", multiple=True, metavar="M=..,N=..", help="A shape; may be repeated. [default: those of the reference]"),
     ):
         command = option(command)
@@ -80,7 +86,7 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
 @click.argument("target", metavar="FILE|ARTIFACT")
 @run_options
 @format_options
-def command(target, shapes, on, seed, device, reference, arch, kernel, settings, ptxas, format, as_json) -> int:
+def command(target, shapes, if_available, on, seed, device, reference, arch, kernel, settings, ptxas, format, as_json) -> int:
     """Run a kernel on the GPU and compare its outputs with the reference.
 
     Outputs are poisoned before and guarded around; a wrong element, an unwritten one or a write outside is a finding.
@@ -88,20 +94,29 @@ def command(target, shapes, on, seed, device, reference, arch, kernel, settings,
     from cake_core.cli.reports import show_run
     from cake_core.runtime.execute import run_artifact
 
-    return execute(run_artifact, show_run, target, shapes, seed, device, reference, arch, kernel, settings, ptxas, chosen_format(format, as_json))
+    format = chosen_format(format, as_json)
+    return execute(run_artifact, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, ptxas, format)
 
 
-def execute(job, show, target, shapes, seed, device, reference, arch, kernel, settings, ptxas, format) -> int:
+def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, ptxas, format) -> int:
     """Run `job` on the artifact and show its report; findings and exit code as everywhere."""
     wanted = [parse_shape(s) for s in shapes] or None
     sources: dict = {}
+    findings: tuple = ()
     try:
         with artifact_of(target, reference, arch, kernel, settings, ptxas, sources) as (folder, companion, findings):
             result = replace(job(folder, companion, wanted, seed, device), artifact=target)  # a scratch folder's name says nothing
     except CakeError as error:
+        if if_available and all(d.code in UNAVAILABLE for d in error.diagnostics):
+            print_findings([*findings, *(_not_run(d, target) for d in error.diagnostics)], sources, format, runs=[])
+            return exits.CLEAN
         print_findings(error.diagnostics, sources, format)
         return exits.code_of(error.diagnostics)
     print_findings(findings, sources, format, runs=[result.to_dict()])
     if format in ("text", "concise"):
         show(result)
     return exits.code_of(findings) or (exits.CLEAN if result.ok else exits.FINDINGS)
+
+
+def _not_run(d: Diagnostic, target: str) -> Diagnostic:
+    return replace(d, severity=Severity.NOTE, message=f"'{target}' was not run: {d.message}")

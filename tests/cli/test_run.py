@@ -106,6 +106,37 @@ def test_what_the_runtime_raises(monkeypatch, artifact, code, expected):
     assert result.exit_code == expected and f"error[{code}]: it can't be run" in result.stderr
 
 
+@pytest.mark.parametrize("command, job", [("run", "run_artifact"), ("bench", "bench_artifact")])
+@pytest.mark.parametrize("code", ["runtime/no-gpu", "runtime/device-mismatch"])
+def test_if_available_says_that_it_did_not_run_and_ends_clean(monkeypatch, artifact, command, job, code):
+    def none(*args):
+        raise DriverError(code, "there is no such GPU")
+
+    monkeypatch.setattr(execute, job, none)
+    result = cake(command, artifact, "--if-available")
+    assert result.exit_code == 0 and not result.stdout
+    assert f"note[{code}]: '{artifact}' was not run: there is no such GPU" in result.stderr
+    data = json.loads(cake(command, artifact, "--if-available", "--json").stdout)
+    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text()))
+    assert data["runs"] == [] and data["outcome"] == "clean" and data["diagnostics"][0]["severity"] == "note"
+
+
+@pytest.mark.parametrize("code, expected", [("runtime/driver", 3), ("runtime/artifact-hash", 1), ("runtime/companion-failed", 1)])
+def test_if_available_hides_no_other_error(monkeypatch, artifact, code, expected):
+    def job(*args):
+        raise DriverError(code, "it can't be run")
+
+    monkeypatch.setattr(execute, "run_artifact", job)
+    result = cake("run", artifact, "--if-available")
+    assert result.exit_code == expected and f"error[{code}]: it can't be run" in result.stderr
+
+
+def test_if_available_runs_where_there_is_a_gpu(runs, artifact):
+    assert runs([BAD]) == []
+    result = cake("run", artifact, "--if-available")
+    assert result.exit_code == 1 and "WRONG" in result.stdout
+
+
 def test_options_of_a_build_do_not_go_with_an_artifact(runs, artifact):
     runs([GOOD])
     for option in (["--arch", "t"], ["--kernel", "k"], ["--set", "A=1"]):
