@@ -81,5 +81,6 @@ def installed(kernel) -> tuple[list[str | None], list[Diagnostic]]:
             try:
                 registry().architecture(name, kernel.clause(Target)[0].span)
             except CakeError as error:
-                left_out += [replace(d, message=f"not checked for '{name}': {d.message}", severity=Severity.WARNING) for d in error.diagnostics]
+                note = {"severity": Severity.WARNING, "fix": f"install the plugin that offers '{name}'"}
+                left_out += [replace(d, message=f"not checked for '{name}': {d.message}", **note) for d in error.diagnostics]
     return list(there), left_out

@@ -66,6 +66,11 @@ def level_of(*exprs: Expr) -> Level:
     return max((e.type.level for e in exprs if isinstance(e.type, Scalar)), default=Level.CTA)
 
 
+def range_of(e: Expr) -> ranges.Range:
+    """Anything, where the type is not known because an error was reported already."""
+    return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
+
+
 class Expressions(CheckContext):
     """Mixed into the elaborator, which supplies `scope`, `registry`, `form`, `builtins()` and cluster facts."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.elaborate.expressions import is_int, is_register_tile, literal, named
+from cake_core.elaborate.expressions import is_int, is_register_tile, level_of, literal, named, range_of
 from cake_core.elaborate.scope import Scope, Symbol, suggestion
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
@@ -350,12 +350,12 @@ class Statements:
             lo, hi = self.integer(s.lo, "the start of a loop"), self.integer(s.hi, "the end of a loop")
         if len(s.pattern) != 1:
             raise fail("type/pattern", f"a loop over a range binds one name, not {len(s.pattern)}", s.span)
-        lr, hr = lo.type.range, hi.type.range
+        lr, hr = range_of(lo), range_of(hi)
         step = words.get("step")
-        if step is not None and not step.type.range.positive and not self.is_builtin_count(step):
+        if step is not None and not isinstance(step.type, Unknown) and not step.type.range.positive and not self.is_builtin_count(step):
             raise fail("type/step", "the step is not surely positive", step.span, fix="add a `require`")
         r = ranges.Range(lr.lo, None if hr.hi is None else hr.hi - 1)
-        t = Scalar(I32, max(lo.type.level, hi.type.level), r)
+        t = Scalar(I32, level_of(lo, hi), r)
         return self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: t})
 
     def _for_items(self, s: For) -> For:
@@ -368,7 +368,7 @@ class Statements:
         dims = [a for a in self.scope.find(tiles.id).node.schedule.args if a.is_dim]
         if len(dims) != len(s.pattern):
             raise fail("type/pattern", f"an item has {len(dims)} parts, the pattern {len(s.pattern)}", s.span)
-        types = {n: Scalar(I32, Level.CTA, ranges.Range(0, None if d.value.type.range.hi is None else d.value.type.range.hi + self.cluster_size)) for n, d in zip(s.pattern, dims, strict=True)}
+        types = {n: Scalar(I32, Level.CTA, ranges.Range(0, None if range_of(d.value).hi is None else range_of(d.value).hi + self.cluster_size)) for n, d in zip(s.pattern, dims, strict=True)}
         self.item_count = f"{tiles.id}.n"
         try:
             return self._loop(replace(s, lo=tiles), types)
