@@ -133,6 +133,8 @@ def write_artifact(folder: Path, files: dict[str, bytes]) -> None:
     """The artifact, whole or not at all. A folder that holds something else is not replaced."""
     from cake_core import artifact
 
+    if Path.cwd().is_relative_to(folder.resolve()):
+        raise click.UsageError(f"'{folder}' holds the current folder: an artifact is replaced whole")
     if folder.exists() and not ((folder / "manifest.json").is_file() or folder.is_dir() and not any(folder.iterdir())):
         raise click.UsageError(f"'{folder}' exists and is no artifact; it is left alone")
     try:
@@ -192,7 +194,7 @@ def _shared_row(x: dict) -> tuple:
     slots = "".join(f"[{s}]" for s in x["slots"])
     if x["kind"] == "buffer":
         return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]", x["swizzle"] or None
-    return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrivals a phase", None
+    return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrival{'s' if x['count'] != 1 else ''} a phase", None
 
 
 def _free(arch, plan) -> str:

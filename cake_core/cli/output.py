@@ -107,6 +107,7 @@ def progress(label: str, quiet: bool = False) -> Iterator:
         yield lambda step: None
         return
     from rich.console import Console
+    from rich.text import Text  # a file's name is no markup
 
-    with Console(stderr=True, no_color=not colored(sys.stderr)).status(label) as status:
-        yield lambda step: status.update(f"{label}: {step}")
+    with Console(stderr=True, no_color=not colored(sys.stderr)).status(Text(label)) as status:
+        yield lambda step: status.update(Text(f"{label}: {step}"))

@@ -125,6 +125,15 @@ def test_an_artifact_is_replaced_whole_and_something_else_is_not(tmp_path, ptxas
         assert (out / "manifest.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("place", [".", "..", "sub/.."])
+def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, ptxas, place):
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    result = cake("build", RMSNORM, *ARCH, "--ptxas", ptxas, "-o", place)
+    assert result.exit_code == 2 and "holds the current folder" in result.stderr and [x.name for x in here.iterdir()] == ["sub"]
+
+
 @pytest.mark.parametrize("place", [lambda d: d / "file" / "a", lambda d: d / "file"])
 def test_a_place_that_can_not_be_written(tmp_path, ptxas, place):
     (tmp_path / "file").write_text("")
