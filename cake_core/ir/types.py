@@ -74,13 +74,15 @@ class Tile:
 
     `groups` are the bracket groups that an index has not consumed yet: `bf16[4][128, 64]` has `((4,), (128, 64))`,
     `a[s]` has `((128, 64),)`. All groups but the last are slots. Dimensions of tensors may be expressions.
-    `whole` says that no dimension was sliced so far. `transposed` is set by `.T`.
+    `transposed` is set by `.T`. `axis` and `part` as in `Value`, for register tiles.
     """
 
     space: str  # "global" for parameters, otherwise the name of a registered space: "shared", "frag", ...
     elem: Elem
     groups: tuple[tuple, ...]
     transposed: bool = False
+    axis: str | None = None
+    part: str | None = None
 
     @property
     def shape(self) -> tuple:
@@ -97,13 +99,31 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A register tile that an expression computes: `bf16(acc[:, 0 +: 64])`, `load(X[..])`. Shape is constant."""
+    """A register tile that an expression computes: `bf16(acc[:, 0 +: 64])`, `load(X[..])`. Shape is constant.
+
+    `axis` "row" or "col": one-dimensional, lying along the rows or columns of a two-dimensional layout. `part`: the
+    operation that the lanes of a row still have to be combined by (a lane-partial tile, S6), else None. A mask has elements of bool.
+    """
 
     elem: Elem
     shape: tuple[int, ...]
+    axis: str | None = None
+    part: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.elem}[{', '.join(map(str, self.shape))}] value"
+        along = f" over {self.axis}" if self.axis else ""
+        partial = f" part {self.part}" if self.part else ""
+        return f"{self.elem}[{', '.join(map(str, self.shape))}]{along}{partial} value"
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Several results of one function, bound by a tuple assignment."""
+
+    items: tuple[Scalar | Value, ...]
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.items)) + ")"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +167,7 @@ class Unknown:
         return "unknown"
 
 
-Type = Scalar | Tile | Value | Product | Barriers | Named | Unknown
+Type = Scalar | Tile | Value | Values | Product | Barriers | Named | Unknown
 
 
 def dim_text(dim) -> str:

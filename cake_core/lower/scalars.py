@@ -77,10 +77,10 @@ def as_call(expr: Expr) -> Call | None:
     match expr:
         case Call():
             return expr
-        case Binary(op, left, right) if op in ARITHMETIC or op in COMPARISONS:
+        case Binary(op, left, right) if op in ARITHMETIC or op in COMPARISONS or op in LOGIC:
             return Call(Name(op, span=expr.span), (left, right), span=expr.span, type=expr.type)
-        case Unary("-", operand):
-            return Call(Name("-", span=expr.span), (operand,), span=expr.span, type=expr.type)
+        case Unary("-" | "not" as op, operand):
+            return Call(Name(op, span=expr.span), (operand,), span=expr.span, type=expr.type)
     return None
 
 
@@ -90,9 +90,11 @@ def call_function(cx: Context, call: Call) -> tuple[Operand, ...]:
     if function is None:
         raise fail("plugin/no-function", f"no plugin offers the function '{call.name}'", call.span)
     around = {"elementwise": cx.distribution, "whole": None}
-    inside = (
-        around[function.arguments] if function.arguments in around else next(filter(None, map(cx.distribution_of, call.positional)), None)
-    )
+    if function.arguments in around:
+        inside = around[function.arguments]
+    else:
+        own = [d for d in map(cx.distribution_of, call.positional) if d is not None]
+        inside = max(own, key=lambda d: len(d.shape), default=None)
     with blamed(function, call.span), cx.distributed(inside):
         return tuple(function.lower(call, cx))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, Int, Let, Name, Op, Stmt, Tuple, Var, While
-from cake_core.ir.types import Scalar, Tile, Value
+from cake_core.ir.types import Scalar, Tile, Value, Values
 from cake_core.lower import values
 from cake_core.lower.faults import blamed
 from cake_core.lower.scalars import KINDS, elem_of, nonneg
@@ -75,6 +75,8 @@ def _assign(cx: Context, s: Assign) -> None:
             found = [cx.fixed(cx.value(source)) for source in sources]
             for target, value in zip(targets, found, strict=True):
                 cx.move(_variable(cx, target), value)
+        case Tuple(targets), source if isinstance(source.type, Values):
+            _fill_all(cx, targets, source)
         case Tuple(), _:
             raise fail("derive/tuple-assignment", "several names can be assigned from as many values only", s.span)
         case target, source:
@@ -110,6 +112,20 @@ def _fill(cx: Context, held: Held, source: Expr, target: Expr) -> None:
     if set(held.registers) & set(found) and found != held.registers:
         found = tuple(map(cx.fixed, found))  # a part moves into an overlapping part: read all before writing
     for register, value in zip(held.registers, found, strict=True):
+        cx.move(register, value)
+
+
+def _fill_all(cx: Context, targets: tuple[Expr, ...], source: Expr) -> None:
+    """Write several fragments from the results of one function, which come one after another."""
+    held = [values.part(cx, t) for t in targets]
+    if None in held:
+        raise fail("derive/not-assignable", "several results go to fragments", source.span)
+    with cx.distributed(held[0].distribution):
+        found = cx.registers(source)
+    wanted = [r for h in held for r in h.registers]
+    if len(found) != len(wanted):
+        raise fail("derive/layout-mismatch", f"a thread holds {len(wanted)} registers of the targets and {len(found)} of the results", source.span)
+    for register, value in zip(wanted, map(cx.fixed, found), strict=True):
         cx.move(register, value)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
+from cake_core.ir.nodes import Tuple as TupleExpr
 from cake_core.ir.places import Place, root
 from cake_core.ir.types import ELEMENTS, Elem, Product, Scalar, Tile, Value
 from cake_core.lower import scalars
@@ -59,7 +60,7 @@ def declare(cx: Context, d: Declaration) -> Fragment:
     layout = cx.registry.layouts.get(named.id)
     if layout is None:
         raise fail("plugin/no-layout", f"no plugin offers the layout '{named.id}'", named.span)
-    words = {w.name: cx.constant(w.value) for w in d.words.items if w.name != "layout"}
+    words = layout_words(d)
     held = layout.elements(shape, cx.warps, words, elem)
     if held is None:
         raise fail("derive/layout-does-not-fit", f"layout '{named.id}' does not divide '{d.name}' over {cx.warps} warps", d.span)
@@ -166,6 +167,7 @@ def distribution_of(cx: Context, expr: Expr) -> Distribution | None:
         case Call():
             function = cx.registry.functions.get(expr.name)
             parts = expr.positional if function is None or function.arguments == "elementwise" else ()
+            parts = (*parts, *expr.options.values())  # `along = cols(s)` says how a load lies
         case Binary(_, left, right):
             parts = (left, right)
         case Unary(_, operand):
@@ -174,7 +176,8 @@ def distribution_of(cx: Context, expr: Expr) -> Distribution | None:
             parts = (then, other)
         case _:
             parts = ()
-    return next((d for d in (distribution_of(cx, p) for p in parts) if d is not None), None)
+    found = [d for d in (distribution_of(cx, p) for p in parts) if d is not None]
+    return max(found, key=lambda d: len(d.shape), default=None)  # a tile along an axis is repeated, so the other one decides
 
 
 def _agree(cx: Context, held: Held, expr: Expr) -> None:
@@ -199,6 +202,8 @@ def registers(cx: Context, expr: Expr) -> tuple[Operand, ...]:
     """See `LowerContext.registers`."""
     if isinstance(expr.type, Scalar):
         return (cx.value(expr),)
+    if isinstance(expr, TupleExpr):
+        return tuple(r for item in expr.items for r in registers(cx, item))
     if (held := part(cx, expr)) is not None:
         _agree(cx, held, expr)
         return held.registers
@@ -210,7 +215,7 @@ def registers(cx: Context, expr: Expr) -> tuple[Operand, ...]:
 
 def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
     """See `LowerContext.broadcast`. An integer literal beside floats is a float."""
-    held = [registers(cx, e) for e in exprs]
+    held = [_repeated(cx, e) for e in exprs]
     count = max(map(len, held))
     floats = any(scalars.elem_of(e).kind == "float" for e in exprs)
     result = []
@@ -225,6 +230,43 @@ def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
             operands *= count
         result.append(operands)
     return tuple(result)
+
+
+def _repeated(cx: Context, expr: Expr) -> tuple[Operand, ...]:
+    """`registers`; a tile along an axis, where a two-dimensional one is computed, has its element repeated across the other."""
+    asked, axis = cx.distribution, getattr(expr.type, "axis", None)
+    if axis is None or asked is None or len(asked.shape) != 2:
+        return registers(cx, expr)
+    own = distribution_of(cx, expr)
+    if own is None:
+        raise fail("derive/no-layout", "nothing says how this tile lies over the threads", expr.span)
+    with cx.distributed(own):
+        held = registers(cx, expr)
+    numbers = {offset[0]: n for n, offset in enumerate(own.offsets)}
+    across = AXES.index(axis)
+    try:
+        return tuple(held[numbers[offset[across]]] for offset in asked.offsets)
+    except KeyError:
+        raise fail("derive/layout-mismatch", f"a thread does not hold the {axis}s of this tile that it needs", expr.span) from None
+
+
+AXES = ("row", "col")
+
+
+def layout_words(d: Declaration) -> dict[str, object]:
+    """The words of a fragment's declaration that its layout reads: numbers, names and tuples of numbers."""
+    return {w.name: _word(w.value) for w in d.words.items if w.name != "layout"}
+
+
+def _word(e: Expr):
+    match e:
+        case Int(v):
+            return v
+        case Name(id):
+            return id
+        case TupleExpr(items):
+            return tuple(_word(i) for i in items)
+    raise fail("derive/not-constant", "a word of a fragment is a number, a name or a tuple of numbers", e.span)
 
 
 def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
+from cake_core.ir.elementwise import meet, partial_rule, result
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import F32, Elem, Level, Scalar, Tile, Type, Value
 
@@ -48,18 +49,18 @@ def f32_result(call: Call, *counts: int) -> Type:
                 why="float arithmetic is done in f32",
                 fix="cast it: `f32(..)`",
             )
-    shapes = {register_shape(a.type) for a in args} - {None}
-    if len(shapes) > 1:
-        first, second = sorted(shapes, key=str)[:2]
-        raise fail(
-            "type/shape",
-            f"'{call.name}' meets shapes {list(first)} and {list(second)}",
-            call.span,
-            why="register tiles are taken element by element; only scalars are repeated",
-        )
-    if shapes:
-        return Value(F32, shapes.pop())
-    return Scalar(F32, max((a.type.level for a in args), default=Level.CTA))
+    return tiles_result(call, F32)
+
+
+def tiles_result(call: Call, elem: Elem) -> Type:
+    """The type of an elementwise function whose arguments are scalars and register tiles. Raises CakeError."""
+    types = [a.type for a in call.positional]
+    met = meet(*types)
+    if isinstance(met, str):
+        raise fail("type/shape", f"'{call.name}': {met}", call.span, why="register tiles are taken element by element; scalars are repeated")
+    if len(types) == 2 and (why := partial_rule(call.name, *types)):
+        raise fail("type/partial", f"'{call.name}' takes a lane-partial tile", call.span, why=why, fix="combine its lanes first, such as by `rowsum`")
+    return result(elem, met, Scalar(elem, max((t.level for t in types if isinstance(t, Scalar)), default=Level.CTA)))
 
 
 def _load_it(t: Type | None) -> str | None:
