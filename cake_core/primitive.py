@@ -285,6 +285,8 @@ class Function(Primitive):
     """An expression `name(args, option = v)`. The operators on floats are functions named `+`, `-`, `*`, `/`."""
 
     options: tuple[WordSpec, ...] = ()
+    #: leading arguments that are bare names, not values: the `sum` of `fold(sum, x)`
+    symbols: int = 0
     #: how register tiles among the arguments lie over the threads, in `derive` and in `lower`: "elementwise" (as the
     #: result does), "whole" (distribution None: every thread holds all elements) or "own" (as the fragment among them
     #: lies, whatever stands around the call)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
-from cake_core.elaborate.expressions import Expressions, literal
+from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.requires import ranges_of
 from cake_core.elaborate.scope import Scope, Symbol, suggestion
 from cake_core.elaborate.statements import Statements
+from cake_core.elaborate.typing import literal
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Assume, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Name, Param, Require, Role, Target
 from cake_core.ir.types import BOOL, ELEMENTS, I32, Level, Named, Scalar, Tile

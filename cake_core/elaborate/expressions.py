@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import Related, fail
+from cake_core.elaborate.calls import Calls
 from cake_core.elaborate.scope import Scope, Symbol, suggestion
+from cake_core.elaborate.typing import is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, typed
 from cake_core.ir import ranges
 from cake_core.ir.build import binary
 from cake_core.ir.nodes import (
@@ -25,53 +27,14 @@ from cake_core.ir.nodes import (
     Tuple,
     Unary,
 )
-from cake_core.ir.types import BOOL, F32, I32, Barriers, Level, Named, Product, Scalar, Tile, Type, Unknown, Value
+from cake_core.ir.types import BOOL, F32, I32, Barriers, Product, Scalar, Tile, Type, Unknown
 from cake_core.primitive import CheckContext, Form
 
 I32_MIN, I32_MAX = -(2**31), 2**31 - 1
 COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
-INTEGER_CALLS = {"ceildiv": 2, "min": 2, "max": 2, "clamp": 3}
 
 
-def typed(node: Expr, type_: Type) -> Expr:
-    return replace(node, type=type_)
-
-
-def literal(value: int | float | bool, at: Expr) -> Expr:
-    """A typed literal in the place of `at`."""
-    if isinstance(value, bool):
-        return Bool(value, span=at.span, type=Scalar(BOOL, Level.CTA))
-    if isinstance(value, int):
-        return Int(value, span=at.span, type=Scalar(I32, Level.CTA, ranges.constant(value)))
-    return Float(value, span=at.span, type=Scalar(F32, Level.CTA))
-
-
-def is_int(t: Type | None) -> bool:
-    return isinstance(t, Scalar) and t.elem.kind in ("int", "uint")
-
-
-def is_bool(t: Type | None) -> bool:
-    return isinstance(t, Scalar) and t.elem.kind == "bool"
-
-
-def is_float_like(t: Type | None) -> bool:
-    return isinstance(t, Scalar) and t.elem.kind == "float" or is_register_tile(t)
-
-
-def is_register_tile(t: Type | None) -> bool:
-    return isinstance(t, Value) or isinstance(t, Tile) and t.space == "frag"
-
-
-def level_of(*exprs: Expr) -> Level:
-    return max((e.type.level for e in exprs if isinstance(e.type, Scalar)), default=Level.CTA)
-
-
-def range_of(e: Expr) -> ranges.Range:
-    """Anything, where the type is not known because an error was reported already."""
-    return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
-
-
-class Expressions(CheckContext):
+class Expressions(Calls, CheckContext):
     """Mixed into the elaborator, which supplies `scope`, `registry`, `form`, `builtins()` and cluster facts."""
 
     scope: Scope
@@ -113,7 +76,7 @@ class Expressions(CheckContext):
 
     def integer(self, e: Expr, what: str) -> Expr:
         """`e` as a 32-bit integer scalar."""
-        out = self.expr(e)
+        out = self.operand_of(e)
         if isinstance(out.type, Unknown) or is_int(out.type):
             return out
         raise fail("type/not-an-integer", f"{what} is a {out.type}, not an integer", e.span)
@@ -125,10 +88,17 @@ class Expressions(CheckContext):
         raise fail("type/not-constant", f"{what} is not a constant", e.span, why="it decides sizes or code at compile time", fix="use numbers and `const` names")
 
     def condition(self, e: Expr, what: str = "the condition") -> Expr:
-        out = self.expr(e)
+        out = self.operand_of(e)
         if isinstance(out.type, Unknown) or is_bool(out.type):
             return out
         raise fail("type/not-a-condition", f"{what} is a {out.type}, not a condition", e.span, fix="compare it with something, such as `!= 0`")
+
+    def operand_of(self, e: Expr) -> Expr:
+        """`e` as an operand of arithmetic: one element of memory, such as `OFF[e + 1]`, is read (S11)."""
+        out = self.expr(e)
+        if isinstance(out.type, Tile) and out.type.space != "frag" and out.type.groups == ((),):
+            return self._call(Call(Name("load", span=e.span), (e,), span=e.span))
+        return out
 
     # --- names
 
@@ -150,7 +120,7 @@ class Expressions(CheckContext):
     # --- operators
 
     def _unary(self, e: Unary) -> Expr:
-        operand = self.expr(e.operand)
+        operand = self.operand_of(e.operand)
         t = operand.type
         match e.op, operand:
             case ("-", Int(v)):
@@ -166,26 +136,30 @@ class Expressions(CheckContext):
         out = replace(e, operand=operand)
         if e.op == "not" and is_bool(t):
             return typed(out, t)
+        if e.op == "not" and is_mask(t) or e.op == "-" and is_index_tile(t):
+            function = self._operator(e.op, e, t)
+            return typed(out, function.result(Call(Name(e.op, span=e.span), (operand,), span=e.span), self))
         if e.op == "-" and is_int(t):
             return typed(out, Scalar(t.elem, t.level, ranges.neg(t.range)))
         if e.op == "-" and is_float_like(t):
-            function = self.registry.functions.get("-")
-            if function is None:
-                raise fail("type/no-operator", f"'-' is not defined on a {t}", e.span, why="no installed plugin offers it")
-            self.need_capabilities(function, e)
-            return typed(out, Value(t.elem, t.shape) if isinstance(t, Tile) else t)
+            function = self._operator("-", e, t)
+            return typed(out, function.result(Call(Name("-", span=e.span), (operand,), span=e.span), self))
         raise fail("type/operand", f"'{e.op}' does not apply to a {t}", e.span)
 
     def _binary(self, e: Binary) -> Expr:
-        left, right = self.expr(e.left), self.expr(e.right)
+        left, right = self.operand_of(e.left), self.operand_of(e.right)
         if isinstance(left.type, Unknown) or isinstance(right.type, Unknown):
             return typed(e, Unknown())
         if e.op == "@":
             return self._product(e, left, right)
+        if is_mask(left.type) or is_mask(right.type):
+            return self._tilewise(e, left, right)
         if e.op in ("and", "or"):
             return self._logic(e, left, right)
         if is_int(left.type) and is_int(right.type):
             return self._integers(e, left, right)
+        if is_index_tile(left.type) or is_index_tile(right.type):
+            return self._tilewise(e, left, right)
         if is_float_like(left.type) or is_float_like(right.type):
             return self._floats(e, left, right)
         raise fail("type/operand", f"'{e.op}' does not apply to a {left.type} and a {right.type}", e.span)
@@ -220,7 +194,10 @@ class Expressions(CheckContext):
         return typed(out, Scalar(I32, level, ranges.BINARY[e.op](left.type.range, right.type.range)))
 
     def _floats(self, e: Binary, left: Expr, right: Expr) -> Expr:
-        left, right = self.to_float(left), self.to_float(right)
+        return self._tilewise(e, self.to_float(left), self.to_float(right))
+
+    def _tilewise(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        """An operator on register tiles or float scalars: the function of its name."""
         function = self.registry.functions.get(e.op)
         if function is None:
             raise fail("type/no-operator", f"'{e.op}' is not defined on {left.type} and {right.type}", e.span, why="no installed plugin offers it")
@@ -236,8 +213,15 @@ class Expressions(CheckContext):
             raise fail("type/mixed", "an integer meets a float", e.span, fix="cast it: `f32(..)`")
         return e
 
+    def _operator(self, op: str, e: Expr, t: Type):
+        function = self.registry.functions.get(op)
+        if function is None:
+            raise fail("type/no-operator", f"'{op}' is not defined on a {t}", e.span, why="no installed plugin offers it")
+        self.need_capabilities(function, e)
+        return function
+
     def _cond(self, e: Cond) -> Expr:
-        test, then, other = self.condition(e.test), self.expr(e.then), self.expr(e.other)
+        test, then, other = self.condition(e.test), self.operand_of(e.then), self.operand_of(e.other)
         if isinstance(test, Bool):
             return then if test.value else other
         if not (is_int(then.type) and is_int(other.type)):
@@ -277,7 +261,7 @@ class Expressions(CheckContext):
             raise fail("type/index", f"{len(e.indices)} indices for {len(group)} dimensions", e.span, why=f"the tile has {shape}")
         if len(tile.groups) > 1:
             indices = tuple(self._position(i, d) for i, d in zip(e.indices, group, strict=True))
-            return typed(replace(e, base=base, indices=indices), Tile(tile.space, tile.elem, tile.groups[1:]))
+            return typed(replace(e, base=base, indices=indices), replace(tile, groups=tile.groups[1:]))
         if isinstance(base, Index) and base.type is not None and _sliced(base):
             raise fail("type/index", "a slice of a slice is not supported", e.span, fix="write one index with the sum of the offsets")
         indices, sizes = [], []
@@ -299,7 +283,7 @@ class Expressions(CheckContext):
                 case _:
                     indices.append(self._position(i, d if tile.space != "global" else None))
         out = replace(e, base=base, indices=tuple(indices))
-        return typed(out, Tile(tile.space, tile.elem, (tuple(sizes),)))
+        return typed(out, Tile(tile.space, tile.elem, (tuple(sizes),), axis=tile.axis if sizes else None, part=tile.part))
 
     def _attr(self, e: Attr) -> Expr:
         base = self.expr(e.base)
@@ -308,68 +292,6 @@ class Expressions(CheckContext):
         if e.name == "T" and isinstance(base.type, Tile) and len(base.type.groups) == 1 and len(base.type.shape) == 2:
             return typed(replace(e, base=base), replace(base.type, transposed=not base.type.transposed))
         raise fail("type/attribute", f"a {base.type} has no '.{e.name}'", e.span, why="`.T` is the transpose of a two-dimensional tile")
-
-    # --- calls
-
-    def _call(self, e: Call) -> Expr:
-        args = tuple(replace(a, value=self.expr(a.value)) if isinstance(a, Option) else self.expr(a) for a in e.args)
-        out = replace(e, args=args)
-        if any(isinstance((a.value if isinstance(a, Option) else a).type, Unknown) for a in args):
-            return typed(out, Unknown())
-        if e.name in INTEGER_CALLS and all(is_int(a.type) for a in out.positional):
-            return self._integer_call(out)
-        function = self.registry.functions.get(e.name)
-        if function is None:
-            known = [n for n in (*self.registry.functions, *INTEGER_CALLS) if n.isidentifier()]
-            raise fail("type/unknown-function", f"unknown function '{e.name or '?'}'", e.span, fix=suggestion(e.name, known, "functions"))
-        self.need_capabilities(function, e)
-        self._options(out, function)
-        return typed(out, function.result(out, self))
-
-    def _options(self, call: Call, function) -> None:
-        specs = {o.name: o for o in function.options}
-        seen = set()
-        for a in call.args:
-            if not isinstance(a, Option):
-                continue
-            spec = specs.get(a.name)
-            if spec is None or a.is_dim:
-                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, specs, "options"))
-            if a.name in seen:
-                raise fail("type/repeated", f"option '{a.name}' stands twice", a.span)
-            seen.add(a.name)
-            self.check_form(spec.form, f"option '{a.name}'", a)
-            if spec.kind == "constant" and not isinstance(a.value, Int | Float | Bool):
-                raise fail("type/not-constant", f"option '{a.name}' is not a constant", a.span)
-        for spec in function.options:
-            if spec.required and spec.name not in seen and self.form in spec.form:
-                raise fail("type/missing-option", f"'{call.name}' needs the option '{spec.name}'", call.span, why=spec.help or None)
-
-    def _integer_call(self, e: Call) -> Expr:
-        args = e.positional
-        wanted = INTEGER_CALLS[e.name]
-        if len(args) != wanted or len(e.args) != wanted:
-            raise fail("type/arguments", f"'{e.name}' takes {wanted} arguments, not {len(e.args)}", e.span)
-        rs = [a.type.range for a in args]
-        values = [r.constant for r in rs]
-        match e.name:
-            case "ceildiv":
-                if values[1] is not None and values[1] <= 0:
-                    raise fail("type/division-by-zero", f"'ceildiv' by {values[1]}", args[1].span)
-                r = ranges.floordiv(ranges.sub(ranges.add(rs[0], rs[1]), ranges.constant(1)), rs[1])
-                if values[1] is not None and rs[0].multiple_of(values[1]):
-                    r = ranges.floordiv(rs[0], rs[1])
-                folded = -(-values[0] // values[1]) if None not in values else None
-            case "min":
-                r, folded = ranges.minimum(*rs), min(values) if None not in values else None
-            case "max":
-                r, folded = ranges.maximum(*rs), max(values) if None not in values else None
-            case _:
-                r = ranges.minimum(ranges.maximum(rs[0], rs[1]), rs[2])
-                folded = min(max(values[0], values[1]), values[2]) if None not in values else None
-        if folded is not None:
-            return literal(folded, e)
-        return typed(e, Scalar(I32, level_of(*args), r))
 
     # --- shared checks
 
@@ -403,7 +325,3 @@ class Expressions(CheckContext):
 
 def _sliced(e: Index) -> bool:
     return any(isinstance(i, Slice | All) for i in e.indices)
-
-
-def named(t: Type | None, kind: str) -> bool:
-    return isinstance(t, Named) and t.kind == kind

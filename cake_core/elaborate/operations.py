@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.elaborate.expressions import is_bool, is_int, is_register_tile, named
 from cake_core.elaborate.scope import suggestion
-from cake_core.ir.nodes import Bool, Expr, Float, Int, Name, Op, Word, Words
+from cake_core.elaborate.typing import is_bool, is_int, is_register_tile, named
+from cake_core.ir.nodes import Expr, Int, Name, Op, Word, Words
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
 from cake_core.primitive import Operation, Parameter, WordSpec
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from cake_core.diagnostics import Related, fail
-from cake_core.ir.nodes import Declaration, Expr, Node
+from cake_core.ir.nodes import Expr, Node
 from cake_core.ir.types import Type
 from cake_core.source import Span
 

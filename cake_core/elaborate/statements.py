@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.elaborate.expressions import is_int, is_register_tile, level_of, literal, named, range_of
+from cake_core.elaborate.declarations import Declarations
 from cake_core.elaborate.scope import Scope, Symbol, suggestion
+from cake_core.elaborate.typing import held, is_int, is_register_tile, level_of, literal, named, range_of
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
     Binary,
     Block,
-    Call,
     CallStmt,
-    Declaration,
     Declare,
     Expr,
     For,
@@ -27,35 +26,30 @@ from cake_core.ir.nodes import (
     Let,
     Name,
     Op,
-    Option,
     Pipeline,
     Role,
     Stmt,
     Tiles,
+    Tuple,
     Turn,
-    TypeExpr,
     Var,
     While,
 )
 from cake_core.ir.places import root
-from cake_core.ir.types import ELEMENTS, I32, Barriers, Elem, Level, Named, Scalar, Tile, Unknown
+from cake_core.ir.types import I32, Barriers, Level, Named, Scalar, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
 
 #: Verbs of a pipeline: whether it stands on the producer's side and whether it names a slot.
 VERBS = {"acquire": ("producer", True), "commit": ("producer", False), "wait": ("consumer", True), "release": ("consumer", False), "drain": ("consumer", False)}
 
-#: Tile schedules and the options that each takes.
-SCHEDULES = {"persistent": ("raster",), "grid": ("raster",)}
-
 LOOP_WORDS = (WordSpec("step", "integer", Form.DERIVED),)
-TILE_WORDS = (WordSpec("ctas", "constant", Form.SCHEDULE),)
 LAUNCH_WORDS = (WordSpec("ctas", "constant", Form.DERIVED),)
 ROLE_WORDS = (WordSpec("at", "constant", Form.DERIVED), WordSpec("pad", "constant", Form.DERIVED))
 UNFINISHED = {Turn: "turn", Inline: "inline", Group: "group", CallStmt: "a call as a statement"}
 KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
 
 
-class Statements:
+class Statements(Declarations):
     """Mixed into the elaborator."""
 
     verbs = tuple(VERBS)
@@ -136,12 +130,12 @@ class Statements:
     def _let(self, s: Let) -> Let:
         out = []
         for b in s.bindings:
-            value = self.expr(b.value)
+            value = self.operand_of(b.value)
             if isinstance(value.type, Named | Barriers | Tile) and not is_register_tile(value.type):
                 raise fail("type/let", f"'{b.name}' would name a {value.type}", b.span, why="`let` names a value; places are written out")
-            if is_register_tile(value.type):
-                raise fail("type/not-implemented", f"'{b.name}' names a register tile, which is not implemented yet", b.span, fix="declare a `frag` and assign it")
-            self.scope.bind(b.name, Symbol("let", value.type, b.span), shadows=("let", "slot", "loop variable"))
+            if isinstance(value.type, Values):
+                raise fail("type/let", f"'{b.name}' would name {len(value.type.items)} results", b.span, fix="assign them to fragments: `(a, b) = ..`")
+            self.scope.bind(b.name, Symbol("let", held(value.type), b.span), shadows=("let", "slot", "loop variable"))
             out.append(replace(b, value=value))
         return replace(s, bindings=tuple(out))
 
@@ -169,13 +163,15 @@ class Statements:
         return ranges.at_least(max(start.lo, 0)) if grows and start.nonneg else ranges.ANY
 
     def _assign(self, s: Assign) -> Assign:
+        if isinstance(s.target, Tuple):
+            return self._assign_all(s)
         if not isinstance(s.target, Name | Index):
             raise fail("type/assign", "only a variable or a fragment can be assigned", s.target.span)
         name = root(s.target)
         symbol = self.scope.find(name.id) if name is not None else None
         if symbol is None:
             raise fail("type/unknown-name", f"unknown name '{name.id if name else '?'}'", s.target.span, fix=suggestion(name.id, self.scope.visible()) if name else None)
-        target, value = self.expr(s.target), self.expr(s.value)
+        target, value = self.expr(s.target), self.operand_of(s.value)
         if isinstance(target.type, Unknown) or isinstance(value.type, Unknown):
             return replace(s, target=target, value=value)
         if symbol.kind not in ("variable", "fragment"):
@@ -186,8 +182,30 @@ class Statements:
             raise fail("type/assign", f"'{name.id}' holds a {target.type}, not a {value.type}", s.value.span)
         return replace(s, target=target, value=value)
 
+    def _assign_all(self, s: Assign) -> Assign:
+        """`(a, b) = f(..)`: several results of one function go to fragments of their shapes."""
+        value = self.expr(s.value)
+        targets = tuple(map(self.expr, s.target.items))
+        if any(isinstance(t.type, Unknown) for t in (value, *targets)):
+            return replace(s, value=value, target=replace(s.target, items=targets))
+        if not isinstance(value.type, Values) or len(value.type.items) != len(targets):
+            raise fail("type/assign", f"{len(targets)} targets are assigned a {value.type}", s.span, why="a tuple of targets takes as many results of one function")
+        for target, item in zip(targets, value.type.items, strict=True):
+            name = root(target)
+            if name is None or (symbol := self.scope.find(name.id)) is None or symbol.kind != "fragment":
+                raise fail("type/assign", "a tuple assigns fragments", target.span)
+            self._same_tile(target, item, s.value)
+        return replace(s, value=value, target=replace(s.target, items=targets))
+
+    def _same_tile(self, target: Expr, found, at: Expr) -> None:
+        t = target.type
+        if not is_register_tile(found) or (t.elem, tuple(t.shape), t.axis) != (found.elem, tuple(found.shape), found.axis):
+            raise fail("type/assign", f"the fragment is a {held(t)}, the value a {found}", at.span)
+        if found.part is not None and found.part != t.part or t.part is not None and found.part is None:
+            raise fail("type/partial", f"the fragment is a {held(t)}, the value a {found}", at.span, why="a lane-partial tile is not the tile that its lanes combine to")
+
     def _fill(self, target: Expr, value: Expr) -> Expr:
-        elem, shape = target.type.elem, target.type.shape
+        elem = target.type.elem
         if len(target.type.groups) != 1:
             raise fail("type/assign", "a register set is assigned one member at a time", target.span, fix="index it with a constant")
         if elem.kind == "float" and isinstance(value, Int):
@@ -195,116 +213,8 @@ class Statements:
         t = value.type
         if isinstance(t, Scalar) and t.elem.kind == elem.kind:
             return value
-        if is_register_tile(t) and t.elem == elem and tuple(t.shape) == tuple(shape):
-            return value
-        raise fail("type/assign", f"the fragment is {elem}[{', '.join(map(str, shape))}], the value a {t}", value.span)
-
-    # --- declarations
-
-    def _declare(self, s: Declare) -> Declare:
-        space = self.registry.spaces.get(s.space)
-        if space is None:
-            raise fail("type/unknown-space", f"unknown space '{s.space}'", s.span, fix=suggestion(s.space, self.registry.spaces, "spaces"))
-        if space.memory == "registers" and self.role is None:
-            raise fail("type/placement", f"a '{s.space}' belongs to a role", s.span, why="its elements lie in the registers of one instance")
-        if space.memory != "registers" and self.role is not None:
-            raise fail("type/placement", f"a '{s.space}' buffer belongs to the kernel", s.span, fix="declare it before the roles")
-        if space.memory == "barriers":
-            self.check_form(Form.DERIVED, "a barrier declaration", s)
-        self.need_capabilities(space, s)
-        out = []
-        for d in s.declarations:
-            declared, type_ = self._declared(d, space)
-            done = replace(d, declared=declared, words=self.words(d.words, space.words, f"'{s.space}'"))
-            kind = {"registers": "fragment", "barriers": "barrier"}.get(space.memory, "buffer")
-            self.scope.bind(d.name, Symbol(kind, type_, d.span, node=done))
-            self.declarations[d.name] = done
-            out.append(done)
-        return replace(s, declarations=tuple(out))
-
-    def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
-        t = d.declared
-        if t.args:
-            raise fail("type/not-implemented", f"the fragment type '{t.name}(..)' is not implemented yet", t.span)
-        groups = tuple(tuple(self.constant_int(e, f"a dimension of '{d.name}'") for e in g) for g in t.groups)
-        for e in (e for g in groups for e in g):
-            if e.value <= 0:
-                raise fail("type/dimension", f"'{d.name}' has a dimension of {e.value}", e.span)
-        declared = replace(t, groups=groups)
-        sizes = tuple(tuple(e.value for e in g) for g in groups)
-        if space.memory == "barriers":
-            if len(sizes) > 1 or sizes and len(sizes[0]) != 1:
-                raise fail("type/dimension", f"barrier '{d.name}' takes one dimension", t.span)
-            return declared, Barriers(t.name, sizes[0][0] if sizes else None)
-        elem = self.element(t)
-        if space.element_types is not None and elem.name not in space.element_types:
-            raise fail("type/element", f"'{elem}' does not live in '{space.name}'", t.span)
-        if not sizes:
-            raise fail("type/dimension", f"'{d.name}' has no dimensions", t.span, fix="give it a shape, such as `[128, 64]`")
-        return declared, Tile(space.name, elem, sizes)
-
-    def element(self, t: TypeExpr) -> Elem:
-        elem = ELEMENTS.get(t.name)
-        if elem is None:
-            raise fail("type/unknown-type", f"unknown element type '{t.name}'", t.span, fix=suggestion(t.name, ELEMENTS, "types"))
-        return elem
-
-    def _pipeline(self, s: Pipeline) -> Pipeline:
-        slots = self.constant_int(s.slots, f"the number of slots of '{s.name}'")
-        for name in s.buffers:
-            symbol = self.scope.find(name)
-            if symbol is None or symbol.kind != "buffer":
-                raise fail("type/unknown-name", f"pipeline '{s.name}' holds '{name}', which is no buffer", s.span, fix=suggestion(name, self.scope.visible()))
-            if isinstance(symbol.type, Tile) and (not symbol.type.slots or symbol.type.slots[0] != slots.value):
-                have = symbol.type.slots[0] if symbol.type.slots else "no"
-                raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.span, related=self.related(symbol), resource=name)
-            other = self.pipeline_of.get(name)
-            if other is not None:
-                raise fail("type/slots", f"buffer '{name}' is in pipeline '{other}' already", s.span, resource=name)
-        for place in (*s.producers, *s.consumers):
-            if place.name not in self.role_names:
-                raise fail("type/unknown-name", f"unknown role '{place.name}'", place.span, fix=suggestion(place.name, self.role_names, "roles"))
-            if place.words.items or place.words.flag:
-                raise fail("type/not-implemented", "words on a pipeline's end are not implemented yet", place.span)
-        if len(s.producers) != 1:
-            raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.span)
-        for name in s.buffers:
-            self.pipeline_of[name] = s.name
-        done = replace(s, slots=slots)
-        self.scope.bind(s.name, Symbol("pipeline", Named("pipeline", s.name), s.span, node=done))
-        return done
-
-    def _tiles(self, s: Tiles) -> Tiles:
-        call = s.schedule
-        if not isinstance(call, Call) or call.name not in SCHEDULES:
-            name = call.name if isinstance(call, Call) else "?"
-            raise fail("type/schedule", f"'{name}' is no tile schedule that is implemented", call.span, fix=suggestion(name, SCHEDULES, "schedules"))
-        if s.body:
-            raise fail("type/not-implemented", "bindings of a tile schedule's items are not implemented yet", s.span)
-        args, options = [], SCHEDULES[call.name]
-        for a in call.args:
-            if not isinstance(a, Option):
-                raise fail("type/schedule", "a dimension has a name: `m: ceildiv(M, BM)`", a.span)
-            if not a.is_dim and a.name not in options:
-                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options"))
-            if any(b.name == a.name for b in args):
-                raise fail("type/repeated", f"'{a.name}' stands twice", a.span)
-            args.append(replace(a, value=self.integer(a.value, f"dimension '{a.name}'") if a.is_dim else self.constant_int(a.value, f"option '{a.name}'")))
-        dims = [a for a in args if a.is_dim]
-        raster = next((a.value for a in args if a.name == "raster" and not a.is_dim), None)
-        if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
-            why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
-            raise fail("type/schedule", f"a schedule with {len(dims)} dimensions", call.span, why=why)
-        if raster is not None and raster.value < 1:
-            raise fail("type/schedule", f"a raster of {raster.value}", raster.span)
-        if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
-            raise fail("type/schedule", f"the cluster's axis '{self.cluster_axis}' is not the first dimension", call.span, why="a cluster takes neighbours of the first dimension", fix=f"put `{self.cluster_axis}:` first")
-        if self.form is Form.SCHEDULE and self.tiles_name is not None:
-            raise fail("type/not-implemented", "a second tile schedule is not implemented yet", s.span)
-        self.tiles_name = s.name
-        done = replace(s, schedule=replace(call, args=tuple(args)), words=self.words(s.words, TILE_WORDS, "'tiles'"))
-        self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=done))
-        return done
+        self._same_tile(target, t, value)
+        return value
 
     # --- roles
 

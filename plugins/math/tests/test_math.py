@@ -218,7 +218,7 @@ def test_types(made, wanted):
     [
         (lambda: call("+", frag("x", BF16), scalar(F32)), "type/operand", "'+' takes f32, not bf16"),
         (lambda: call("*", scalar(I32), scalar(F32)), "type/operand", "'*' takes f32, not i32"),
-        (lambda: call("+", frag("x", F32), frag("y", F32, 8)), "type/shape", "'+' meets shapes [128] and [256]"),
+        (lambda: call("+", frag("x", F32), frag("y", F32, 8)), "type/shape", "'+': shapes [128] and [256] do not meet"),
         (
             lambda: call("+", Name("a", type=Tile("shared", F32, ((128,),))), scalar(F32)),
             "type/operand",

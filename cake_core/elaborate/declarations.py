@@ -1,0 +1,128 @@
+"""Typing of what a kernel declares: buffers, fragments and barriers, pipelines, tile schedules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.diagnostics import fail
+from cake_core.elaborate.scope import Symbol, suggestion
+from cake_core.elaborate.typing import name_of
+from cake_core.ir.nodes import Call, Declaration, Declare, Option, Pipeline, Tiles, TypeExpr
+from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, Tile
+from cake_core.primitive import Form, WordSpec
+
+#: Tile schedules and the options that each takes.
+SCHEDULES = {"persistent": ("raster",), "grid": ("raster",)}
+TILE_WORDS = (WordSpec("ctas", "constant", Form.SCHEDULE),)
+
+
+class Declarations:
+    """Mixed into the elaborator."""
+
+    def _declare(self, s: Declare) -> Declare:
+        space = self.registry.spaces.get(s.space)
+        if space is None:
+            raise fail("type/unknown-space", f"unknown space '{s.space}'", s.span, fix=suggestion(s.space, self.registry.spaces, "spaces"))
+        if space.memory == "registers" and self.role is None:
+            raise fail("type/placement", f"a '{s.space}' belongs to a role", s.span, why="its elements lie in the registers of one instance")
+        if space.memory != "registers" and self.role is not None:
+            raise fail("type/placement", f"a '{s.space}' buffer belongs to the kernel", s.span, fix="declare it before the roles")
+        if space.memory == "barriers":
+            self.check_form(Form.DERIVED, "a barrier declaration", s)
+        self.need_capabilities(space, s)
+        out = []
+        for d in s.declarations:
+            declared, type_ = self._declared(d, space)
+            done = replace(d, declared=declared, words=self.words(d.words, space.words, f"'{s.space}'"))
+            kind = {"registers": "fragment", "barriers": "barrier"}.get(space.memory, "buffer")
+            self.scope.bind(d.name, Symbol(kind, type_, d.span, node=done))
+            self.declarations[d.name] = done
+            out.append(done)
+        return replace(s, declarations=tuple(out))
+
+    def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
+        t = d.declared
+        if t.args:
+            raise fail("type/not-implemented", f"the fragment type '{t.name}(..)' is not implemented yet", t.span)
+        groups = tuple(tuple(self.constant_int(e, f"a dimension of '{d.name}'") for e in g) for g in t.groups)
+        for e in (e for g in groups for e in g):
+            if e.value <= 0:
+                raise fail("type/dimension", f"'{d.name}' has a dimension of {e.value}", e.span)
+        declared = replace(t, groups=groups)
+        sizes = tuple(tuple(e.value for e in g) for g in groups)
+        if space.memory == "barriers":
+            if len(sizes) > 1 or sizes and len(sizes[0]) != 1:
+                raise fail("type/dimension", f"barrier '{d.name}' takes one dimension", t.span)
+            return declared, Barriers(t.name, sizes[0][0] if sizes else None)
+        elem = self.element(t)
+        if space.element_types is not None and elem.name not in space.element_types:
+            raise fail("type/element", f"'{elem}' does not live in '{space.name}'", t.span)
+        if not sizes:
+            raise fail("type/dimension", f"'{d.name}' has no dimensions", t.span, fix="give it a shape, such as `[128, 64]`")
+        axis, part = (name_of(d.words.get(w)) for w in ("over", "part"))
+        if axis is not None and (axis not in ("row", "col") or len(sizes[-1]) != 1):
+            raise fail("type/over", f"'{d.name}' lies over '{axis}'", d.span, why="a one-dimensional fragment lies over `row` or over `col`")
+        return declared, Tile(space.name, elem, sizes, axis=axis, part=part)
+
+    def element(self, t: TypeExpr) -> Elem:
+        elem = ELEMENTS.get(t.name)
+        if elem is None:
+            raise fail("type/unknown-type", f"unknown element type '{t.name}'", t.span, fix=suggestion(t.name, ELEMENTS, "types"))
+        return elem
+
+    def _pipeline(self, s: Pipeline) -> Pipeline:
+        slots = self.constant_int(s.slots, f"the number of slots of '{s.name}'")
+        for name in s.buffers:
+            symbol = self.scope.find(name)
+            if symbol is None or symbol.kind != "buffer":
+                raise fail("type/unknown-name", f"pipeline '{s.name}' holds '{name}', which is no buffer", s.span, fix=suggestion(name, self.scope.visible()))
+            if isinstance(symbol.type, Tile) and (not symbol.type.slots or symbol.type.slots[0] != slots.value):
+                have = symbol.type.slots[0] if symbol.type.slots else "no"
+                raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.span, related=self.related(symbol), resource=name)
+            other = self.pipeline_of.get(name)
+            if other is not None:
+                raise fail("type/slots", f"buffer '{name}' is in pipeline '{other}' already", s.span, resource=name)
+        for place in (*s.producers, *s.consumers):
+            if place.name not in self.role_names:
+                raise fail("type/unknown-name", f"unknown role '{place.name}'", place.span, fix=suggestion(place.name, self.role_names, "roles"))
+            if place.words.items or place.words.flag:
+                raise fail("type/not-implemented", "words on a pipeline's end are not implemented yet", place.span)
+        if len(s.producers) != 1:
+            raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.span)
+        for name in s.buffers:
+            self.pipeline_of[name] = s.name
+        done = replace(s, slots=slots)
+        self.scope.bind(s.name, Symbol("pipeline", Named("pipeline", s.name), s.span, node=done))
+        return done
+
+    def _tiles(self, s: Tiles) -> Tiles:
+        call = s.schedule
+        if not isinstance(call, Call) or call.name not in SCHEDULES:
+            name = call.name if isinstance(call, Call) else "?"
+            raise fail("type/schedule", f"'{name}' is no tile schedule that is implemented", call.span, fix=suggestion(name, SCHEDULES, "schedules"))
+        if s.body:
+            raise fail("type/not-implemented", "bindings of a tile schedule's items are not implemented yet", s.span)
+        args, options = [], SCHEDULES[call.name]
+        for a in call.args:
+            if not isinstance(a, Option):
+                raise fail("type/schedule", "a dimension has a name: `m: ceildiv(M, BM)`", a.span)
+            if not a.is_dim and a.name not in options:
+                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options"))
+            if any(b.name == a.name for b in args):
+                raise fail("type/repeated", f"'{a.name}' stands twice", a.span)
+            args.append(replace(a, value=self.integer(a.value, f"dimension '{a.name}'") if a.is_dim else self.constant_int(a.value, f"option '{a.name}'")))
+        dims = [a for a in args if a.is_dim]
+        raster = next((a.value for a in args if a.name == "raster" and not a.is_dim), None)
+        if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
+            why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
+            raise fail("type/schedule", f"a schedule with {len(dims)} dimensions", call.span, why=why)
+        if raster is not None and raster.value < 1:
+            raise fail("type/schedule", f"a raster of {raster.value}", raster.span)
+        if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
+            raise fail("type/schedule", f"the cluster's axis '{self.cluster_axis}' is not the first dimension", call.span, why="a cluster takes neighbours of the first dimension", fix=f"put `{self.cluster_axis}:` first")
+        if self.form is Form.SCHEDULE and self.tiles_name is not None:
+            raise fail("type/not-implemented", "a second tile schedule is not implemented yet", s.span)
+        self.tiles_name = s.name
+        done = replace(s, schedule=replace(call, args=tuple(args)), words=self.words(s.words, TILE_WORDS, "'tiles'"))
+        self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=done))
+        return done

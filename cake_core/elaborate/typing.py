@@ -1,0 +1,69 @@
+"""Small questions about types, and typed literals: what the elaborator's parts share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.ir import ranges
+from cake_core.ir.elementwise import is_register_tile
+from cake_core.ir.nodes import Bool, Expr, Float, Int, Name, Option
+from cake_core.ir.types import BOOL, F32, I32, Level, Named, Scalar, Tile, Type, Value
+
+
+def typed(node: Expr, type_: Type) -> Expr:
+    return replace(node, type=type_)
+
+
+def literal(value: int | float | bool, at: Expr) -> Expr:
+    """A typed literal in the place of `at`."""
+    if isinstance(value, bool):
+        return Bool(value, span=at.span, type=Scalar(BOOL, Level.CTA))
+    if isinstance(value, int):
+        return Int(value, span=at.span, type=Scalar(I32, Level.CTA, ranges.constant(value)))
+    return Float(value, span=at.span, type=Scalar(F32, Level.CTA))
+
+
+def is_int(t: Type | None) -> bool:
+    return isinstance(t, Scalar) and t.elem.kind in ("int", "uint")
+
+
+def is_bool(t: Type | None) -> bool:
+    return isinstance(t, Scalar) and t.elem.kind == "bool"
+
+
+def is_float_like(t: Type | None) -> bool:
+    return isinstance(t, Scalar | Value | Tile) and t.elem.kind == "float" and (isinstance(t, Scalar) or is_register_tile(t))
+
+
+def is_mask(t: Type | None) -> bool:
+    return isinstance(t, Value) and t.elem == BOOL
+
+
+def is_index_tile(t: Type | None) -> bool:
+    return is_register_tile(t) and t.elem.kind in ("int", "uint")
+
+
+def is_float(e: Expr) -> bool:
+    return not isinstance(e, Option) and getattr(getattr(e.type, "elem", None), "kind", None) == "float"
+
+
+def level_of(*exprs: Expr) -> Level:
+    return max((e.type.level for e in exprs if isinstance(e.type, Scalar)), default=Level.CTA)
+
+
+def range_of(e: Expr) -> ranges.Range:
+    """Anything, where the type is not known because an error was reported already."""
+    return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
+
+
+def held(t: Type) -> Type:
+    """The type under which a name holds a value: a fragment read is a value."""
+    return Value(t.elem, tuple(t.shape), t.axis, t.part) if isinstance(t, Tile) else t
+
+
+def name_of(e: Expr | None) -> str | None:
+    return e.id if isinstance(e, Name) else None
+
+
+def named(t: Type | None, kind: str) -> bool:
+    return isinstance(t, Named) and t.kind == kind
