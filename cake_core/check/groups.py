@@ -3,12 +3,12 @@ when a role ends (S17). Decided by the FIFO of groups on every path; positions i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.effects import Access, CommitGroup, InGroup, WaitGroup
-from cake_core.ir.flow import Positions, decide, over_loop
+from cake_core.ir.flow import Loops, Positions, decide
 from cake_core.ir.nodes import Assign, Block, For, If, Name, Op, Role, Stmt, While
 from cake_core.ir.places import fragments_in, root
 from cake_core.ir.visit import own_expressions
@@ -34,7 +34,7 @@ class Queue:
     open: frozenset[Use] = frozenset()
 
     def wait(self, pending: int) -> Queue:
-        return Queue(self.groups[len(self.groups) - pending :] if pending else (), self.open)
+        return Queue(self.groups[max(len(self.groups) - pending, 0) :], self.open)
 
     def commit(self) -> Queue:
         groups = (*self.groups, self.open)
@@ -65,6 +65,10 @@ class _Run:
     subject: Subject
     role: Role
     sink: Sink
+    loops: Loops[State] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loops = Loops(self._block, _join, _widen)
 
     def analyse(self) -> None:
         end = self._block(self.role.body, {}, {})
@@ -94,7 +98,7 @@ class _Run:
     def _stmt(self, s: Stmt, state: State, positions: Positions) -> State:
         match s:
             case For() | While():
-                return over_loop(s, state, positions, self._block, _join)
+                return self.loops.over(s, state, positions)
             case If(Name("leader" | "warp.leader"), then, None):
                 return self._block(then, state, positions)  # a leader's queue is the leader's: only its path counts
             case If(test, then, other):
@@ -144,3 +148,8 @@ class _Run:
 
 def _join(a: State, b: State) -> State:
     return {q: a.get(q, Queue()).join(b.get(q, Queue())) for q in dict.fromkeys((*a, *b))}
+
+
+def _widen(old: State, new: State) -> State:
+    """Everything may be in every group: the end of a chain that does not settle by itself."""
+    return {q: Queue((queue.uses(),) * LONGEST, queue.uses()) for q, queue in _join(old, new).items()}

@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cake_core.diagnostics import Sink
-from cake_core.ir.flow import Positions, decide, over_loop
-from cake_core.ir.nodes import Block, For, If, Name, Op, Role, Stmt, While
+from cake_core.ir.flow import Loops, Positions, decide, walk
+from cake_core.ir.nodes import Block, Expr, For, If, Name, Op, Role, Stmt, While
 from cake_core.ir.types import Level, Scalar
+from cake_core.ir.visit import nested
+from cake_core.source import Span
 
 #: A verb's effect on the number held: of a producer between acquire and commit, of a consumer between wait and release.
 STEP = {"acquire": 1, "commit": -1, "wait": 1, "release": -1}
+OPENS = {"commit": "acquire", "release": "wait"}
+ENDS = {"acquire": "commit", "wait": "release"}
 
 Held = dict[str, tuple[int, int]]
 
@@ -26,19 +30,30 @@ class HeldSlots:
     slots: dict[str, int]
     sink: Sink
     at_drain: dict[int, tuple[int, int]] = field(default_factory=dict)
+    loops: Loops[Held] = field(init=False)
+    reported: set[tuple[int, str]] = field(default_factory=set)  # statement, code: one finding each, the first
+
+    def __post_init__(self) -> None:
+        self.loops = Loops(self._block, _join, self._widen)
 
     def analyse(self) -> None:
         end = self._block(self.role.body, {p: (0, 0) for p in self.slots}, {})
         for p, (lo, hi) in end.items():
             if hi > 0:
+                verb, span = self._last_opening(p)
                 self.sink.error(
                     "derive/held-at-end",
                     f"role '{self.role.name}' ends while it holds {_count(lo, hi)} of '{p}'",
-                    self.role.span,
+                    span,
                     role=self.role.name,
                     resource=p,
-                    fix=f"hand them back: `drain {p}` after the loop, or a `release` or `commit` on every path",
+                    why="a slot that is not handed back is lost to the other side, which then waits for ever",
+                    fix=f"`{ENDS[verb]} {p}` on every path" + (f", or `drain {p}` after the loop" if verb == "wait" else ""),
                 )
+
+    def _last_opening(self, p: str) -> tuple[str, Span]:
+        opening = [s for s in walk(self.role.body) if isinstance(s, Op) and s.name in ENDS and s.operands == (Name(p),)]
+        return opening[-1].name, opening[-1].span
 
     # --- abstract execution
 
@@ -57,42 +72,68 @@ class HeldSlots:
                 self.at_drain[id(s)] = (min(lo, seen[0]), max(hi, seen[1]))
                 return held | {p: (0, 0)}
             case For() | While():
-                return over_loop(s, held, positions, self._block, _join)
+                if isinstance(s, For) and s.hi is not None:
+                    self._guard(s, "in a loop whose trip count differs among threads", s.lo, s.hi)
+                return self.loops.over(s, held, positions)
             case If(test, then, other):
+                self._guard(s, "under a condition that differs among threads", test)
                 match decide(test, positions):
                     case True:
                         return self._block(then, held, positions)
                     case False:
                         return self._block(other or (), held, positions)
-                after = self._block(then, held, positions)
-                otherwise = self._block(other or (), held, positions)
-                self._guard(s, held, after, otherwise)
-                return _join(after, otherwise)
+                return _join(self._block(then, held, positions), self._block(other or (), held, positions))
         return held
 
     def _step(self, s: Op, p: str, now: tuple[int, int]) -> tuple[int, int]:
         lo, hi = now[0] + STEP[s.name], now[1] + STEP[s.name]
         if lo < 0:
-            what = "gives up a slot that it may not hold"
-            self._error(s, p, "derive/not-held", f"`{s.name} {p}` {what}", f"it holds {_count(*now)} here", f"`{_OPENS[s.name]} {p}` must come first on every path")
+            holds = "no slot" if now == (0, 0) else _count(*now)
+            self._error(
+                s,
+                p,
+                "derive/not-held",
+                f"`{s.name} {p}` gives up a slot that the role may not hold",
+                f"it holds {holds} here",
+                f"`{OPENS[s.name]} {p}` must come first on every path",
+            )
             return 0, max(hi, 0)
         if hi > self.slots[p]:
-            self._error(s, p, "derive/held-too-many", f"`{s.name} {p}` would hold {hi} of {self.slots[p]} slots", "the role would wait for itself", "give a slot up first, or add slots")
+            self._error(
+                s,
+                p,
+                "derive/held-too-many",
+                f"`{s.name} {p}` may ask for slot {self.slots[p] + 1} of {self.slots[p]}",
+                f"the role may hold {_count(self.slots[p], self.slots[p])} here, and would wait for itself",
+                "give a slot up first, or add slots",
+            )
             return min(lo, self.slots[p]), self.slots[p]
         return lo, hi
 
-    def _guard(self, s: If, before: Held, then: Held, other: Held) -> None:
-        """S10: verbs stand only under conditions that all warps of all roles decide alike."""
-        if isinstance(s.test.type, Scalar) and s.test.type.level > Level.CTA:
-            for p in before:
-                if then[p] != other[p]:
-                    self._error(s, p, "derive/verb-guard", f"a verb of '{p}' stands under a condition that differs among threads", "every role of a pipeline must take the same path (S10)", "guard it by constants, loop positions or values of the item")
+    def _guard(self, s: Stmt, how: str, *deciders: Expr) -> None:
+        """S10: verbs stand only where all warps of all roles take the same path."""
+        if all(not isinstance(e.type, Scalar) or e.type.level <= Level.CTA for e in deciders):
+            return
+        verbs = [v for block in nested(s) for v in walk(block) if isinstance(v, Op) and (v.name in STEP or v.name == "drain")]
+        for v in verbs:
+            if isinstance(v.operands[0], Name) and v.operands[0].id in self.slots:
+                self._error(
+                    v,
+                    v.operands[0].id,
+                    "derive/verb-guard",
+                    f"`{v.name} {v.operands[0].id}` stands {how}",
+                    "every role of a pipeline must take the same path (S10)",
+                    "guard it by constants, loop positions or values of the item",
+                )
+
+    def _widen(self, old: Held, new: Held) -> Held:
+        """What still grows goes to its end at once."""
+        return {p: (0 if new[p][0] < old[p][0] else new[p][0], self.slots[p] if new[p][1] > old[p][1] else new[p][1]) for p in new}
 
     def _error(self, s: Stmt, p: str, code: str, message: str, why: str, fix: str) -> None:
-        self.sink.error(code, message, s.span, role=self.role.name, resource=p, why=why, fix=fix)
-
-
-_OPENS = {"commit": "acquire", "release": "wait"}
+        if (id(s), code) not in self.reported:
+            self.reported.add((id(s), code))
+            self.sink.error(code, message, s.span, role=self.role.name, resource=p, why=why, fix=fix)
 
 
 def _join(a: Held, b: Held) -> Held:
@@ -101,4 +142,4 @@ def _join(a: Held, b: Held) -> Held:
 
 def _count(lo: int, hi: int) -> str:
     many = f"{hi} slot{'s' if hi != 1 else ''}"
-    return many if lo == hi else f"between {lo} and {many}"
+    return many if lo == hi else f"{lo} to {many}"

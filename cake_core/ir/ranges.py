@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+#: Bounds beyond this are dropped and moduli beyond it made coarser: indices have 32 bits, and a chain of products would
+#: otherwise double the digits at every step.
+LARGEST = 2**64
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -42,14 +46,47 @@ class Range:
         return Range(lo, hi, mod, self.rem % mod if mod else self.rem)
 
     def meet(self, other: Range) -> Range:
-        """A range that holds every value of both (the congruence of the finer one is kept)."""
+        """The values of both. Where there are none, `empty` is true of the result if bounds or congruences alone show it."""
         lo = max((x for x in (self.lo, other.lo) if x is not None), default=None)
         hi = min((x for x in (self.hi, other.hi) if x is not None), default=None)
-        finer = self if self.mod == 0 or (other.mod != 0 and self.mod >= other.mod) else other
-        return Range(lo, hi, finer.mod, finer.rem)
+        both = _both(self.mod, self.rem, other.mod, other.rem)
+        if both is None:
+            return Range(0, -1)
+        mod, rem = both
+        if mod == 0:
+            lo, hi = max(rem, rem if lo is None else lo), min(rem, rem if hi is None else hi)
+        elif mod > 1:  # the outermost values that the congruence leaves
+            lo, hi = None if lo is None else lo + (rem - lo) % mod, None if hi is None else hi - (hi - rem) % mod
+        return _range(lo, hi, mod, rem)
+
+    @property
+    def empty(self) -> bool:
+        return self.lo is not None and self.hi is not None and self.lo > self.hi
 
 
 ANY = Range()
+
+
+def _range(lo: int | None, hi: int | None, mod: int = 1, rem: int = 0) -> Range:
+    """A range with numbers of bounded size."""
+    lo = None if lo is None or abs(lo) > LARGEST else lo
+    hi = None if hi is None or abs(hi) > LARGEST else hi
+    if mod > LARGEST or mod == 0 and abs(rem) > LARGEST:
+        mod = gcd(mod, LARGEST)
+    return Range(lo, hi, mod, rem % mod if mod else rem)
+
+
+def _both(m: int, r: int, n: int, s: int) -> tuple[int, int] | None:
+    """The congruence of what is r mod m and s mod n; None where nothing is (Chinese remainder theorem)."""
+    if m == 0:
+        agree = (r - s) % n == 0 if n else r == s
+        return (0, r) if agree else None
+    if n == 0:
+        return _both(n, s, m, r)
+    g = gcd(m, n)
+    if (r - s) % g:
+        return None
+    return m // g * n, (r + m * ((s - r) // g * pow(m // g, -1, n // g) % (n // g))) % (m // g * n)
 
 
 def constant(value: int) -> Range:
@@ -70,7 +107,7 @@ def _congruence(mod: int, rem: int) -> tuple[int, int]:
 
 
 def add(a: Range, b: Range) -> Range:
-    return Range(_add(a.lo, b.lo), _add(a.hi, b.hi), *_congruence(gcd(a.mod, b.mod), a.rem + b.rem))
+    return _range(_add(a.lo, b.lo), _add(a.hi, b.hi), *_congruence(gcd(a.mod, b.mod), a.rem + b.rem))
 
 
 def neg(a: Range) -> Range:
@@ -91,7 +128,7 @@ def mul(a: Range, b: Range) -> Range:
         lo = a.lo * b.lo
     # (ma*i + ra)(mb*j + rb): every product is ra*rb modulo the gcd of the mixed terms.
     mod = gcd(gcd(a.mod * b.mod, a.mod * b.rem), b.mod * a.rem)
-    return Range(lo, hi, *_congruence(mod, a.rem * b.rem))
+    return _range(lo, hi, *_congruence(mod, a.rem * b.rem))
 
 
 def floordiv(a: Range, b: Range) -> Range:
@@ -116,7 +153,19 @@ def mod(a: Range, b: Range) -> Range:
             return a
         return Range(0, d - 1, *_congruence(gcd(a.mod, d), a.rem))
     if b.positive:
-        return Range(0, None if b.hi is None else b.hi - 1)
+        below = None if b.hi is None else b.hi - 1
+        known = [x for x in (below, a.hi if a.nonneg else None) if x is not None]
+        return Range(0, min(known) if known else None)
+    return ANY
+
+
+def ceildiv(a: Range, b: Range) -> Range:
+    """Of `a` over `b`, rounded up: known where the divisor is surely positive."""
+    d = b.constant
+    if d is not None and d > 0:
+        return neg(floordiv(neg(a), b))
+    if a.nonneg and b.positive:
+        return Range(0, a.hi)
     return ANY
 
 
@@ -130,6 +179,10 @@ def maximum(a: Range, b: Range) -> Range:
     joined = a.join(b)
     los = [x for x in (a.lo, b.lo) if x is not None]
     return Range(max(los) if los else None, joined.hi, joined.mod, joined.rem)
+
+
+def clamp(x: Range, lo: Range, hi: Range) -> Range:
+    return minimum(maximum(x, lo), hi)
 
 
 BINARY = {"+": add, "-": sub, "*": mul, "/": floordiv, "%": mod, "min": minimum, "max": maximum}
