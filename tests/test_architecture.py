@@ -20,7 +20,7 @@ FLOORS = (
     ("lower", "check", "derive"),
     ("elaborate", "syntax"),
     ("plugins",),
-    ("primitive",),
+    ("contexts", "primitive"),
     ("architecture", "effects"),
     ("ir", "ptx"),
     ("diagnostics", "artifact"),
