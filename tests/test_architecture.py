@@ -20,7 +20,7 @@ FLOORS = (
     ("lower", "check", "derive"),
     ("elaborate", "syntax"),
     ("plugins",),
-    ("contexts", "primitive"),
+    ("primitive",),
     ("architecture", "effects"),
     ("ir", "ptx"),
     ("diagnostics", "artifact"),

@@ -1,4 +1,4 @@
-"""What the rooms of the core offer a primitive while it checks, derives and lowers. `cake_core.primitive` names them all."""
+"""What the rooms of the core offer a primitive while it checks, derives and lowers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cake_core.ir.nodes import Declaration, Expr, Stmt
 if TYPE_CHECKING:
     from cake_core.architecture import Architecture
     from cake_core.ir.places import Place
-    from cake_core.primitive import Form, Layout
+    from cake_core.primitive.kinds import Form, Layout
     from cake_core.ptx.builder import Builder, Operand, Reg
 
 

@@ -10,7 +10,7 @@
 
 A primitive names the capabilities that a target must offer; a target without one is an error that names it.
 Life of an operation: elaboration calls `check` in both forms; derivation calls `derive` (schedule form only) and
-`demands`; checks read `effects`; lowering calls `lower` (derived form only). The contexts are in `cake_core.contexts`.
+`demands`; checks read `effects`; lowering calls `lower` (derived form only). The contexts are in `contexts.py` beside this page.
 """
 
 from __future__ import annotations
@@ -19,36 +19,13 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from cake_core.contexts import CheckContext, DeriveContext, Distribution, HandOff, LowerContext
 from cake_core.ir.nodes import Block, Call, Expr, Op
 from cake_core.ir.types import Elem, Type
 
 if TYPE_CHECKING:
     from cake_core.effects import Effect
+    from cake_core.primitive.contexts import CheckContext, DeriveContext, LowerContext
     from cake_core.ptx.builder import Operand
-
-#: The contexts are part of what a plugin sees; they stand in a module of their own.
-__all__ = [
-    "CheckContext",
-    "Demand",
-    "DeriveContext",
-    "Distribution",
-    "Form",
-    "Function",
-    "HandOff",
-    "Layout",
-    "LowerContext",
-    "Operation",
-    "Parameter",
-    "PipelinePlan",
-    "Primitive",
-    "Protocol",
-    "RoleWord",
-    "Signal",
-    "Space",
-    "ThreadGroup",
-    "WordSpec",
-]
 
 
 class Form(Flag):
