@@ -1,0 +1,36 @@
+"""What a Blackwell entry needs around the kernel's own statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.architecture import ClusterIdentity, Launch
+from cake_core.ptx.builder import Builder, Reg, Sym
+
+
+@dataclass(frozen=True, slots=True)
+class Blackwell:
+    """Implements `cake_core.architecture.Backend`."""
+
+    def entry_directives(self, launch: Launch) -> tuple[str, ...]:
+        """PTX ISA, performance-tuning directives and cluster dimension directives.
+
+        `.minnctapersm` fixes the number of registers at entry, without which ptxas ignores setmaxnreg; it is written where the
+        launch asks for it. `.explicitcluster` makes a launch without cluster dimensions an error.
+        """
+        directives = [f".reqntid {launch.threads}, 1, 1"]
+        if launch.min_ctas:
+            directives.append(f".minnctapersm {launch.min_ctas}")
+        if launch.cluster > 1:
+            directives += [".explicitcluster", f".reqnctapercluster {launch.cluster}, 1, 1"]
+        return tuple(directives)
+
+    def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
+        """PTX ISA, special registers. Clusters lie along x, so the rank in the cluster is the coordinate on its axis."""
+        if cluster == 1:
+            return ClusterIdentity(0, _read(builder, "%ctaid.x"), _read(builder, "%nctaid.x"))
+        return ClusterIdentity(*(_read(builder, name) for name in ("%cluster_ctarank", "%clusterid.x", "%nclusterid.x")))
+
+
+def _read(builder: Builder, register: str) -> Reg:
+    return builder.op("mov.u32", Sym(register))
