@@ -62,7 +62,8 @@ class Backend(Protocol):
 class Architecture:
     """One target. `target` and `ptx_version` go into the module header, `assembler_target` to the assembler.
 
-    `compute_capability` is what a device must report to run the binary: (major, minor), exact.
+    `compute_capability` is what a device must report to run the binary: (major, minor), exact. `portable`: the target has no
+    architecture-specific features, so that a device of a higher capability runs the text, compiled by its driver (PTX ISA, .target).
     `limits` has at least: shared_bytes_per_block, registers_per_sm, register_granule, registers_per_thread, threads_per_block,
     named_barriers, cluster_ctas.
     """
@@ -75,6 +76,7 @@ class Architecture:
     limits: Mapping[str, Limit]
     backend: Callable[[], Backend]
     summary: str = ""
+    portable: bool = False
     source: object = field(default=None, compare=False)  # set by the plugin host: who offers it
 
     @property

@@ -168,6 +168,7 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         arch=arch.name,
         target=arch.target,
         compute_capability=arch.compute_capability,
+        portable=arch.portable,
         params=_records(ParamInfo, lowered.params),
         entry_params=_records(EntryParamInfo, lowered.entry_params),
         tensor_maps=_records(TensorMapInfo, lowered.tensor_maps),

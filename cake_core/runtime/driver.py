@@ -16,11 +16,13 @@ from cake_core.runtime.errors import DriverError
 # Driver results that mean more than "refused": name to (diagnostic code, what to do). A device fault is sticky: the
 # context can't be used after it.
 _FAULT = ("runtime/device-fault", "the CUDA context is lost; start a new process, and run under compute-sanitizer to find the access")
+_REFUSED = ("runtime/text-refused", "install a newer driver, or build the kernel for this device with '--arch'")
 _CODES: dict[str, tuple[str, str | None]] = {
     "CUDA_ERROR_OUT_OF_MEMORY": ("runtime/out-of-memory", "free arrays, or use a smaller shape"),
     "CUDA_ERROR_NO_DEVICE": ("runtime/no-gpu", "run on a machine with an NVIDIA GPU"),
     "CUDA_ERROR_INVALID_DEVICE": ("runtime/no-gpu", "name a device that exists"),
     "CUDA_ERROR_NO_BINARY_FOR_GPU": ("runtime/device-mismatch", "build the artifact for this device"),
+    **dict.fromkeys(("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"), _REFUSED),
     **dict.fromkeys(
         (
             "CUDA_ERROR_ILLEGAL_ADDRESS",

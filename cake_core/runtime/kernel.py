@@ -17,9 +17,9 @@ from cake_core.runtime.formula import formula_text
 from cake_core.runtime.launch import (
     ArgumentBlock,
     Loaded,
-    check_device,
     configuration,
     grid_blocks,
+    image_for,
     load_function,
     load_library,
     relaunch,
@@ -60,7 +60,7 @@ class Kernel:
         self._bindings: Lru[Binding] = Lru(BINDINGS)
         self._launches: Lru[Launch] = Lru(LAUNCHES)
         self._loaded: dict[tuple[int, int], Loaded] = {}
-        self._library: Any = None
+        self._libraries: dict[str, Any] = {}  # by the file that they were loaded from
         self._lock = threading.Lock()
 
     @property
@@ -161,11 +161,11 @@ class Kernel:
         if key not in self._loaded:
             with self._lock:
                 if key not in self._loaded:
-                    check_device(cuda, self.artifact, device)
+                    image = image_for(cuda, self.artifact, device)
                     with cuda.active(context):
-                        if self._library is None:
-                            self._library = load_library(cuda, self.artifact)
-                        self._loaded[key] = load_function(cuda, self.artifact, self._library, context, device)
+                        if image not in self._libraries:
+                            self._libraries[image] = load_library(cuda, self.artifact, image)
+                        self._loaded[key] = load_function(cuda, self.artifact, image, self._libraries[image], context, device)
         return self._loaded[key]
 
 

@@ -12,7 +12,7 @@ from cake_core.runtime.binding import Binding, Signature
 from cake_core.runtime.driver import WRONG_CONTEXT, Driver, name_of
 from cake_core.runtime.elements import ELEMENTS, scalar_cell
 from cake_core.runtime.errors import DriverError, LaunchError
-from cake_core.runtime.loader import LoadedArtifact
+from cake_core.runtime.loader import CUBIN, PTX, LoadedArtifact
 from cake_core.runtime.maps import TensorMaps
 from cake_core.runtime.views import View
 
@@ -30,29 +30,38 @@ class Loaded:
     resident: int
 
 
-def load_library(driver: Driver, artifact: LoadedArtifact) -> Any:
-    """The cubin as a library: loaded once for all contexts."""
-    return driver.call("cuLibraryLoadData", artifact.cubin, [], [], 0, [], [], 0)
-
-
-def check_device(driver: Driver, artifact: LoadedArtifact, device: int) -> None:
-    """A cubin runs on the compute capability that it was built for, and on no other."""
+def image_for(driver: Driver, artifact: LoadedArtifact, device: int) -> str:
+    """Which file of the artifact the device runs: the binary on exactly the compute capability that it was built for, the text of a
+    portable kernel on a higher one, where the driver compiles it. Raises DriverError for any other device."""
     m = artifact.manifest
-    found = driver.compute_capability(device)
-    if found != tuple(m.compute_capability):
-        wanted = "{}.{}".format(*m.compute_capability)
-        message = f"'{m.kernel}' is built for {m.arch} (compute capability {wanted}), device {device} is '{driver.device_name(device)}' with {found[0]}.{found[1]}"
-        raise DriverError("runtime/device-mismatch", message, fix="build the kernel for this device with '--arch'")
+    found, wanted = driver.compute_capability(device), tuple(m.compute_capability)
+    if found == wanted:
+        return CUBIN
+    if artifact.ptx is not None and found > wanted:
+        return PTX
+    message = "'{}' is built for {} (compute capability {}.{}), device {} is '{}' with {}.{}".format(
+        m.kernel, m.arch, *wanted, device, driver.device_name(device), *found
+    )
+    why = "its text is compiled by the driver on higher capabilities only" if artifact.ptx is not None else None
+    raise DriverError("runtime/device-mismatch", message, why=why, fix="build the kernel for this device with '--arch'")
 
 
-def load_function(driver: Driver, artifact: LoadedArtifact, library: Any, context: Any, device: int) -> Loaded:
+def load_library(driver: Driver, artifact: LoadedArtifact, image: str) -> Any:
+    """One image as a library: loaded once for all contexts. The driver finds out by itself which kind of image it is."""
+    data = artifact.cubin if image == CUBIN else artifact.ptx + b"\0"
+    return driver.call("cuLibraryLoadData", data, [], [], 0, [], [], 0)
+
+
+def load_function(driver: Driver, artifact: LoadedArtifact, image: str, library: Any, context: Any, device: int) -> Loaded:
     """Function, its shared-memory limit and its residency in `context`, which must be current."""
     m, launch = artifact.manifest, artifact.manifest.launch
     try:
         kernel = driver.call("cuLibraryGetKernel", library, m.entry.encode())
     except DriverError as error:
+        if error.diagnostic.code == "runtime/text-refused":
+            raise
         why = error.diagnostic.message
-        raise DriverError("runtime/no-entry", f"the cubin in '{artifact.folder}' holds no entry '{m.entry}'", why=why) from None
+        raise DriverError("runtime/no-entry", f"'{image}' in '{artifact.folder}' holds no entry '{m.entry}'", why=why) from None
     function = driver.call("cuKernelGetFunction", kernel)
     attributes = driver.api.CUfunction_attribute
     most = driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")

@@ -11,31 +11,44 @@ from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import ArtifactError
 from cake_core.runtime.formula import FormulaError, compile_formula
 
-MANIFEST, CUBIN = "manifest.json", "kernel.cubin"
+MANIFEST, CUBIN, PTX = "manifest.json", "kernel.cubin", "kernel.ptx"
 REBUILD = "build the artifact again with 'cake build'"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedArtifact:
+    """`ptx`: the text of a portable kernel, for devices that the cubin does not run on."""
+
     folder: Path
     manifest: Manifest
     cubin: bytes
+    ptx: bytes | None = None
 
 
 def read_artifact(folder: str | Path) -> LoadedArtifact:
-    """Read and verify `manifest.json` and `kernel.cubin` of `folder`. Raises ArtifactError."""
+    """Read and verify `manifest.json`, `kernel.cubin` and, of a portable kernel, `kernel.ptx` of `folder`. Raises ArtifactError."""
     folder = Path(folder)
     if not folder.is_dir():
         raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
     manifest = read_manifest(folder)
     cubin = _read(folder, CUBIN, "runtime/artifact-no-cubin", "it was built without an assembler; install one and build again")
-    stated = manifest.hashes.get(CUBIN)
-    if stated is not None and sha256(cubin) != stated:
-        why = "the file was changed or damaged after the build"
-        raise ArtifactError("runtime/artifact-hash", f"'{CUBIN}' in '{folder}' does not have the hash that its manifest states", why=why, fix=REBUILD)
+    _as_built(folder, manifest, CUBIN, cubin)
     if reason := _elf_fault(cubin):
         raise ArtifactError("runtime/artifact-cubin", f"'{CUBIN}' in '{folder}' is no whole cubin: {reason}", fix=REBUILD)
-    return LoadedArtifact(folder, manifest, cubin)
+    ptx = None
+    if manifest.portable:
+        ptx = _read(folder, PTX, "runtime/artifact-no-ptx", REBUILD)
+        _as_built(folder, manifest, PTX, ptx)
+        if b"\0" in ptx:  # the driver takes the text up to its first zero byte
+            raise ArtifactError("runtime/artifact-ptx", f"'{PTX}' in '{folder}' is no text", fix=REBUILD)
+    return LoadedArtifact(folder, manifest, cubin, ptx)
+
+
+def _as_built(folder: Path, manifest: Manifest, name: str, data: bytes) -> None:
+    stated = manifest.hashes.get(name)
+    if stated is not None and sha256(data) != stated:
+        why = "the file was changed or damaged after the build"
+        raise ArtifactError("runtime/artifact-hash", f"'{name}' in '{folder}' does not have the hash that its manifest states", why=why, fix=REBUILD)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -93,6 +106,7 @@ def _verify(m: Manifest) -> None:
         _need(isinstance(check.text, str), "a require has no text")
     major, minor = m.compute_capability
     _need(isinstance(major, int) and isinstance(minor, int), "compute_capability is no pair of numbers")
+    _need(isinstance(m.portable, bool), f"portable is {m.portable!r}")
     _need(isinstance(m.entry, str) and m.entry.isascii() and bool(m.entry), f"entry is {m.entry!r}")
     _need(isinstance(m.hashes, dict), "hashes is no table")
 

@@ -210,10 +210,14 @@ SCALE = Manifest(
 )
 
 
+TEXT = b".version 8.6\n.target sm_90\n"
+
+
 def write_artifact(folder, manifest, cubin=None):
     cubin = elf() if cubin is None else cubin
     folder.mkdir(parents=True, exist_ok=True)
-    hashes = {"kernel.cubin": hashlib.sha256(cubin).hexdigest()}
+    hashes = {"kernel.cubin": hashlib.sha256(cubin).hexdigest(), "kernel.ptx": hashlib.sha256(TEXT).hexdigest()}
+    (folder / "kernel.ptx").write_bytes(TEXT)
     (folder / "kernel.cubin").write_bytes(cubin)
     (folder / "manifest.json").write_text(replace(manifest, hashes=hashes).to_json())
     return folder

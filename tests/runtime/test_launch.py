@@ -275,6 +275,66 @@ def test_a_device_that_the_artifact_is_not_built_for(artifact, fakes, torch):
     assert d.code == "runtime/device-mismatch" and all(w in d.message for w in ("fake", "9.0", "Fake GPU", "8.0"))
 
 
+# --- which image of an artifact a device runs
+
+
+def loaded_images(api):
+    return [args[0] for name, args in api.calls if name == "cuLibraryLoadData"]
+
+
+@pytest.mark.parametrize("capability, image", [((9, 0), "kernel.cubin"), ((9, 1), "kernel.ptx"), ((10, 0), "kernel.ptx"), ((12, 0), "kernel.ptx")])
+def test_a_portable_kernel_runs_its_text_on_higher_capabilities(artifact, fakes, torch, capability, image):
+    folder = artifact(fakes.MATMUL, portable=True)
+    with driver_module.use(fakes.FakeApi(capability=capability)) as cuda:
+        load(folder)(torch.tensor(16, 64), torch.tensor(8, 64))
+        (data,) = loaded_images(cuda.api)
+        assert len(cuda.api.launches) == 1
+    stored = (folder / image).read_bytes()
+    assert data == (stored if image == "kernel.cubin" else stored + b"\0")  # the driver reads a text up to its zero byte
+
+
+@pytest.mark.parametrize("portable, capability", [(False, (9, 1)), (False, (10, 0)), (False, (8, 9)), (True, (8, 9)), (True, (8, 0))])
+def test_no_image_for_a_device(artifact, fakes, torch, portable, capability):
+    with driver_module.use(fakes.FakeApi(capability=capability)) as cuda:
+        with pytest.raises(DriverError) as raised:
+            load(artifact(fakes.MATMUL, portable=portable))(torch.tensor(16, 64), torch.tensor(8, 64))
+        assert loaded_images(cuda.api) == []
+    d = raised.value.diagnostic
+    assert d.code == "runtime/device-mismatch" and "{}.{}".format(*capability) in d.message
+    assert (d.why is not None) == portable
+
+
+def test_devices_of_both_kinds_run_one_portable_kernel(artifact, fakes, torch):
+    """Each image is loaded once, whatever the number of calls."""
+
+    class Mixed(fakes.FakeApi):
+        def _cuDeviceGetAttribute(self, attribute, device):
+            self.capability = (9, 0) if device == 0 else (12, 0)
+            return super()._cuDeviceGetAttribute(attribute, device)
+
+        def _cuPointerGetAttribute(self, attribute, pointer):
+            return int(pointer >= 0xA000000)
+
+    with driver_module.use(Mixed(devices=2)) as cuda:
+        k = load(artifact(fakes.MATMUL, portable=True))
+        for device in (0, 1, 0, 1):
+            at = 0xA000000 if device else 0x9000000
+            k(*(torch.tensor(*s, pointer=at + i * 0x100000, device=device) for i, s in enumerate(((16, 64), (8, 64), (16, 8)))))
+        images = loaded_images(cuda.api)
+        assert sorted(i[:4] for i in images) == [b".ver", b"\x7fELF"] and len(cuda.api.launches) == 4
+
+
+@pytest.mark.parametrize("result", ["CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "CUDA_ERROR_INVALID_PTX", "CUDA_ERROR_JIT_COMPILER_NOT_FOUND"])
+@pytest.mark.parametrize("function", ["cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelGetFunction"])
+def test_a_text_that_the_driver_does_not_take(artifact, fakes, torch, function, result):
+    with driver_module.use(fakes.FakeApi(capability=(10, 0))) as cuda:
+        cuda.api.fail[function] = [getattr(cu.CUresult, result)]
+        with pytest.raises(DriverError) as raised:
+            load(artifact(fakes.MATMUL, portable=True))(torch.tensor(16, 64), torch.tensor(8, 64))
+    d = raised.value.diagnostic
+    assert d.code == "runtime/text-refused" and result in d.message and "driver" in d.fix
+
+
 def test_no_driver(artifact, fakes, torch, monkeypatch):
     monkeypatch.setattr(driver_module, "_driver", None)
 

@@ -50,6 +50,21 @@ def test_a_missing_file(artifact, fakes, name, code):
     assert refused(folder).code == f"runtime/{code}"
 
 
+@pytest.mark.parametrize("data, code", [(None, "artifact-no-ptx"), (b".version 8.6", "artifact-hash"), (b".version\0", "artifact-ptx")])
+def test_the_text_of_a_portable_kernel(artifact, fakes, data, code):
+    """It is read and verified like the cubin, and only where it may be needed."""
+    folder = artifact(fakes.SCALE, portable=True)
+    assert load(folder).artifact.ptx == (folder / "kernel.ptx").read_bytes()
+    if data is None:
+        (folder / "kernel.ptx").unlink()
+    else:
+        (folder / "kernel.ptx").write_bytes(data)
+        if code == "artifact-ptx":
+            edit(folder, hashes={})
+    assert refused(folder).code == f"runtime/{code}"
+    assert load(edit(folder, portable=False)).artifact.ptx is None
+
+
 def test_a_missing_folder(tmp_path):
     assert refused(tmp_path / "nothing").code == "runtime/artifact-missing"
 
