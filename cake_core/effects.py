@@ -55,9 +55,19 @@ class BySignal:
     barrier: Expr | None
     bytes: int
     multicast: bool = False
+    cta: Expr | None = None  # rank in the cluster of the CTA whose barrier receives them; None: the destination's own
 
 
-Completion = Now | InGroup | BySignal
+@dataclass(frozen=True, slots=True)
+class ByCommit:
+    """Complete when a barrier has received the arrival of a later commit by the same issuer.
+
+    `engine` names the operation that commits (an `EngineCommit`): it speaks for all that the issuer gave to that engine before."""
+
+    engine: str
+
+
+Completion = Now | InGroup | BySignal | ByCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +123,45 @@ class BarrierArrive:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineCommit:
+    """One arrival at `barrier` by each executing thread, when all that it gave to `engine` before is complete: at the own
+    CTA's barrier, or at those of the cluster's CTAs in `mask` (bit i: rank i)."""
+
+    barrier: Expr
+    engine: str
+    mask: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Takes `amount` columns of tensor memory for the CTA."""
+
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Gives `amount` columns of tensor memory back."""
+
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """All `threads` meet: a named barrier `id`, a whole CTA (`id` None) or a cluster."""
+    """All `threads` meet: a named barrier `id`, a whole CTA (`id` None) or a cluster. `waits` False: who executes this
+    arrives there and goes on."""
 
     scope: str  # "instance" | "role" | "cta" | "cluster" | "warp"
     threads: int | None = None
     id: Expr | None = None
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
     """Orders the issuer's earlier accesses of one proxy (or scope) before later ones of another."""
 
-    kind: str  # "proxy_async", "barrier_init", "registers", ...
+    kind: str  # "proxy_async", "barrier_init", "registers", "tensor_before" and "tensor_after" a hand-off, ...
     scope: str = "cta"
 
 
@@ -136,6 +172,9 @@ Effect = (
     | BarrierInit
     | BarrierWait
     | BarrierArrive
+    | EngineCommit
+    | Reserve
+    | Free
     | Rendezvous
     | Fence
 )

@@ -40,11 +40,12 @@ class Planner:
             raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer)
         commit = self._commit(p, fills)
         multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
-        destinations = self.cluster if multicast else 1
+        empty_at = tuple(range(self.cluster)) if multicast else ()
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
-        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * destinations
+        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * max(1, len(empty_at))
         full = 1 if commit is Signal.BYTES else self._arrivals(producer, commit)
-        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, self._bytes(p, producer) if commit is Signal.BYTES else 0, destinations)
+        bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
+        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, empty_at=empty_at)
 
     def _commit(self, p: Pipeline, fills: list[Touch]) -> Signal:
         asynchronous = [t for t in fills if isinstance(t.access.completion, BySignal)]

@@ -15,6 +15,8 @@ from cake_core.primitive.kinds import (
     Signal,
     Space,
     ThreadGroup,
+    TurnPlan,
+    TurnProtocol,
     WordSpec,
 )
 
@@ -37,5 +39,7 @@ __all__ = [
     "Signal",
     "Space",
     "ThreadGroup",
+    "TurnPlan",
+    "TurnProtocol",
     "WordSpec",
 ]

@@ -25,6 +25,10 @@ class CheckContext(TypingProtocol):
     cluster_size: int
     warps: int  # of one instance of the role at hand; 0 outside roles
     group: str | None  # thread group in which that role counts; None outside roles
+    grid: tuple[int, int]  # rows and columns of those warps (`over (r, c)`, schedule form); one column without the word
+    pair: bool  # the cluster's CTAs are paired: they share the statements of the tensor engine
+    on: int | None  # rank in its pair of the one CTA that has the role at hand; None: every CTA has it
+    aligned: int  # the role's first warp is surely at a multiple of this many warps of the CTA
 
     def declaration(self, name: str) -> Declaration | None:
         """The declaration of a buffer, fragment or barrier by name."""
@@ -32,11 +36,13 @@ class CheckContext(TypingProtocol):
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """Where a slot stands in its pipeline: the barrier that its fill completes, for `signal`."""
+    """Where a slot stands in its pipeline: the barrier that its fill completes, for `signal`. `at`: rank of the CTA whose
+    barrier it is; None: the own."""
 
     pipeline: str
     full: Expr
     slot: Expr
+    at: int | None = None
 
 
 class DeriveContext(TypingProtocol):
@@ -45,6 +51,7 @@ class DeriveContext(TypingProtocol):
     arch: Architecture
     cluster_axis: str | None
     cluster_size: int
+    pair: bool
     role: str
     warps: int  # of one instance
     instances: int
@@ -82,6 +89,7 @@ class LowerContext(TypingProtocol):
     b: Builder
     arch: Architecture
     cluster_size: int
+    pair: bool
     warps: int  # of one instance of the role at hand
     lane: Operand  # lane in the warp
     warp: Operand  # warp in the instance
@@ -108,6 +116,11 @@ class LowerContext(TypingProtocol):
         With a swizzle only offsets of whole swizzle atoms are legal (8 rows; columns inside a panel in whole panels):
         the address is that of the unswizzled position.
         """
+
+    def tensor_address(self, expr: Expr) -> tuple[Operand, int]:
+        """Where a tile in tensor memory starts: a register (or number) that is the same for the warp, and columns to add.
+
+        The address of the allocation and of the slot are in the first, constant columns in the second. Rows are left out."""
 
     def element_address(self, expr: Expr, coordinates: Sequence[Operand]) -> Operand:
         """The shared address (b32) of one element of a tile, swizzle applied. `coordinates` count inside the tile."""

@@ -6,6 +6,7 @@
 `Space`      where a declared buffer lives
 `ThreadGroup` a unit of threads that a role counts in
 `Protocol`   how a pipeline's hand-offs are signalled
+`TurnProtocol` how the token of a `turn` goes round
 `RoleWord`   a word on a role's header that acts at role entry
 
 A primitive names the capabilities that a target must offer; a target without one is an error that names it.
@@ -59,7 +60,7 @@ class WordSpec:
     """A word that an operation or declaration takes.
 
     `kind` as in `Parameter`, or "axis" (a cluster axis) or "name" (taken as it stands: a name that no scope is asked
-    for, or a number, such as `by 16` or the name of an instruction).
+    for, or a number, such as `by 16` or the name of an instruction) or "numbers" (constants in parentheses: `(2, 4)`).
     """
 
     name: str
@@ -175,6 +176,16 @@ class Layout(Primitive):
         """Coordinates of a thread's element 0, one operand a dimension."""
         raise NotImplementedError
 
+    def corner(self, cx: LowerContext, words: dict[str, object]) -> tuple[Operand, ...] | None:
+        """Coordinates of the warp's first element, where the registers are parts of matrices of 8 rows by 16 bytes: register i
+        of lane l holds the 4 bytes at 4 (l mod 4) in row l / 4 of the matrix that starts at the corner plus the offset of the
+        register's first element. None: another layout."""
+        return None
+
+    def places(self, words: dict[str, object]) -> str:
+        """A name that two layouts share only if equal offsets in them are equal places."""
+        return self.name
+
     def offsets(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> tuple[tuple[int, ...], ...]:
         """Constant offset of each element from the origin."""
         raise NotImplementedError
@@ -193,14 +204,33 @@ class Layout(Primitive):
 
 @dataclass(frozen=True, kw_only=True)
 class Space(Primitive):
-    """Where a declared buffer lives. `memory`: "shared" (planned into the block's shared memory), "registers", "barriers".
+    """Where a declared buffer lives. `memory`: "shared" (planned into the block's shared memory), "tensor" (columns of
+    tensor memory, planned and allocated for the CTA), "registers", "barriers".
 
-    `words` are the words that a declaration in this space takes.
+    `words` are the words that a declaration in this space takes; in tensor memory `at` (first column) and `base` (the
+    address of what was allocated) of the derived form are among them. The methods are asked of tensor memory alone.
     """
 
     memory: str
     words: tuple[WordSpec, ...] = ()
     element_types: tuple[str, ...] | None = None  # None: any element type
+
+    def columns(self, shape: tuple[int, ...], elem: Elem) -> int | None:
+        """Columns that a slot of this shape takes; None if it has no place in this memory."""
+        raise NotImplementedError
+
+    def allocate(self, where: Expr, columns: int) -> Block:
+        """Statements of one whole warp of each CTA: take `columns`, a legal amount, and write their address to `where`, an
+        element u32 of shared memory."""
+        raise NotImplementedError
+
+    def address(self, where: Expr) -> Expr:
+        """The address, read from `where` by every thread once the CTA has met."""
+        raise NotImplementedError
+
+    def release(self, address: Expr, columns: int) -> Block:
+        """Statements of the warp that allocated, when nothing uses the memory any more: give it back."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,15 +261,17 @@ class Signal(Flag):
     BYTES = auto()  # transaction bytes of asynchronous copies
     WARPS = auto()  # one arrival a warp, after reconvergence
     COLLECTIVE = auto()  # one arrival a warpgroup, after its matrix operations have retired
+    ENGINE = auto()  # one arrival by the engine itself, when it has done what the leader gave it
 
 
 @dataclass(frozen=True, slots=True)
 class PipelinePlan:
     """All that is known of a pipeline when its statements are written.
 
-    `full_count`, `empty_count`: arrivals a phase. `bytes`: transaction bytes a phase (0: none). `destinations`: CTAs
-    whose empty barriers a release must reach (the whole cluster under multicast). `commit`: how a fill is signalled.
-    `releases`: consumer role to how it releases.
+    `full_count`, `empty_count`: arrivals a phase. `bytes`: transaction bytes that one fill brings (0: none). `commit`: how a
+    fill is signalled. `releases`: consumer role to how it releases. `engines`: role to the operation that commits its
+    engine's work, where its signal is ENGINE. `full_at`, `empty_at`: ranks of the CTAs whose barriers a fill or a release
+    must reach; empty: the own CTA's.
     """
 
     name: str
@@ -250,7 +282,9 @@ class PipelinePlan:
     full_count: int
     empty_count: int
     bytes: int
-    destinations: int
+    full_at: tuple[int, ...] = ()
+    empty_at: tuple[int, ...] = ()
+    engines: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,14 +318,50 @@ class Protocol(Primitive):
         """Tell the full barrier the transaction bytes of the fill that begins (nothing where `plan.bytes` is 0)."""
         raise NotImplementedError
 
-    def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
-        """Hand the filled slot over (nothing where transaction bytes do it)."""
+    def commit(self, plan: PipelinePlan, slot: Expr, engine: str = "") -> Block:
+        """Hand the filled slot over (nothing where transaction bytes do it). `engine`: the operation of `Signal.ENGINE`."""
         raise NotImplementedError
 
     def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
         """Wait until `slot` is full."""
         raise NotImplementedError
 
-    def release(self, plan: PipelinePlan, slot: Expr, how: Signal) -> Block:
-        """Hand the slot back."""
+    def release(self, plan: PipelinePlan, slot: Expr, how: Signal, engine: str = "") -> Block:
+        """Hand the slot back. `engine`: the operation of `Signal.ENGINE`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlan:
+    """A `turn` whose statements are to be written. `instances` of `role`, of `threads` each, take it one after another;
+    `first` is the first of the named barriers that it was given."""
+
+    name: str
+    role: str
+    instances: int
+    threads: int
+    first: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnProtocol(Primitive):
+    """How the one token of a `turn` goes round the instances of a role, instance 0 first (S8).
+
+    Every instance executes the statements, so where they differ among instances they depend on the name `ROLE.i`.
+    """
+
+    def barriers(self, instances: int) -> int:
+        """How many named barriers a turn among so many instances takes."""
+        raise NotImplementedError
+
+    def start(self, plan: TurnPlan) -> Block:
+        """Statements at the start of the role: the token that nobody passes to instance 0."""
+        raise NotImplementedError
+
+    def take(self, plan: TurnPlan) -> Block:
+        """Wait for the token."""
+        raise NotImplementedError
+
+    def pass_on(self, plan: TurnPlan) -> Block:
+        """Hand the token to the next instance."""
         raise NotImplementedError

@@ -17,6 +17,7 @@ COUNT_MAX = 2**20 - 1
 
 CAPABILITIES = frozenset({"mbarrier"})
 BARRIER = (Parameter("barrier", "barrier"),)
+AT = WordSpec("at", "integer", help="rank in the cluster of the CTA whose barrier receives the arrival")
 
 
 def require_mbarrier(op: Op) -> None:
@@ -113,17 +114,19 @@ class Wait(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Expect(Operation):
-    """`mbarrier.expect b[i] bytes N`: one arrival, and N more transaction bytes in this phase."""
+    """`mbarrier.expect b[i] bytes N [at RANK]`: one arrival, and N more transaction bytes in this phase; `at`: on the same
+    barrier of that CTA of the cluster."""
 
     name: str = "mbarrier.expect"
     form: Form = Form.DERIVED
     operands: tuple[Parameter, ...] = BARRIER
-    words: tuple[WordSpec, ...] = (WordSpec("bytes", "constant", required=True, help="transaction bytes of the phase"),)
+    words: tuple[WordSpec, ...] = (WordSpec("bytes", "constant", required=True, help="transaction bytes of the phase"), AT)
     capabilities: frozenset[str] = CAPABILITIES
     doc: str = "PTX ISA, mbarrier.arrive (.expect_tx)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         require_mbarrier(op)
+        _check_rank(op, cx)
         count = op.words.get("bytes")
         if isinstance(count, Int) and not 0 <= count.value <= COUNT_MAX:
             raise fail(
@@ -136,11 +139,10 @@ class Expect(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         count = op.words.get("bytes")
-        return (BarrierArrive(op.operands[0], None, count.value if isinstance(count, Int) else 0),)
+        return (BarrierArrive(op.operands[0], op.words.get("at"), count.value if isinstance(count, Int) else 0),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        address, count = Addr(cx.barrier(op.operands[0])), cx.constant(op.words.get("bytes"))
-        cx.b.emit("mbarrier.arrive.expect_tx.shared::cta.b64", Sym("_"), address, count)
+        _arrive(op, cx, "mbarrier.arrive.expect_tx", cx.constant(op.words.get("bytes")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,26 +156,35 @@ class Arrive(Operation):
     name: str = "mbarrier.arrive"
     form: Form = Form.DERIVED
     operands: tuple[Parameter, ...] = BARRIER
-    words: tuple[WordSpec, ...] = (WordSpec("at", "integer", help="rank in the cluster of the CTA whose barrier receives the arrival"),)
+    words: tuple[WordSpec, ...] = (AT,)
     capabilities: frozenset[str] = CAPABILITIES
     doc: str = "PTX ISA, mbarrier.arrive; mapa"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         require_mbarrier(op)
-        rank = op.words.get("at")
-        if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
-            raise fail("ptx/cluster-rank", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+        _check_rank(op, cx)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (BarrierArrive(op.operands[0], op.words.get("at")),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        b, address, rank = cx.b, cx.barrier(op.operands[0]), op.words.get("at")
-        if rank is None:
-            b.emit("mbarrier.arrive.shared::cta.b64", Sym("_"), Addr(address))
-            return
-        remote = b.op("mapa.shared::cluster.u32", address, cx.value(rank))
-        b.emit("mbarrier.arrive.shared::cluster.b64", Sym("_"), Addr(remote))
+        _arrive(op, cx, "mbarrier.arrive")
+
+
+def _check_rank(op: Op, cx: CheckContext) -> None:
+    rank = op.words.get("at")
+    if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
+        raise fail("ptx/cluster-rank", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+
+
+def _arrive(op: Op, cx: LowerContext, opcode: str, *operands: int) -> None:
+    """At the own barrier, or at that of another CTA by its address in the cluster (PTX ISA, mapa)."""
+    address, rank = cx.barrier(op.operands[0]), op.words.get("at")
+    if rank is None:
+        cx.b.emit(f"{opcode}.shared::cta.b64", Sym("_"), Addr(address), *operands)
+        return
+    remote = cx.b.op("mapa.shared::cluster.u32", address, cx.value(rank))
+    cx.b.emit(f"{opcode}.shared::cluster.b64", Sym("_"), Addr(remote), *operands)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from cake_barriers.mbarrier import Arrive, Expect, Init, InitFence, Wait
 from cake_barriers.protocol import MBARRIER
 from cake_barriers.proxy import ProxyFence
-from cake_barriers.rendezvous import BarSync, CtaSync, Sync, WarpSync
+from cake_barriers.rendezvous import BarArrive, BarSync, CtaSync, Sync, WarpSync
 from cake_barriers.space import BARRIER
+from cake_barriers.turn import NAMED_BARRIERS
 from cake_core import hookimpl
 from cake_core.primitive import Primitive
 
@@ -17,4 +18,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives() -> Iterable[Primitive]:
-    return (BARRIER, MBARRIER, Init(), Wait(), Expect(), Arrive(), InitFence(), Sync(), BarSync(), CtaSync(), WarpSync(), ProxyFence())
+    return (BARRIER, MBARRIER, NAMED_BARRIERS, Init(), Wait(), Expect(), Arrive(), InitFence(), Sync(), BarSync(), BarArrive(), CtaSync(), WarpSync(), ProxyFence())

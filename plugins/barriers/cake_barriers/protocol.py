@@ -31,30 +31,34 @@ class Mbarrier(Protocol):
         return (op("mbarrier.wait", index(_empty(plan), slot), parity=mod(round_before, 2)),)
 
     def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
-        return (by_leader(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes)),) if plan.bytes else ()
+        if not plan.bytes:
+            return ()
+        return (by_leader(*(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes, at=rank) for rank in _ranks(plan.full_at))),)
 
-    def commit(self, plan: PipelinePlan, slot: Expr) -> Block:
+    def commit(self, plan: PipelinePlan, slot: Expr, engine: str = "") -> Block:
         if Signal.COLLECTIVE in plan.commit:
             raise fail(
                 "derive/commit-kind",
                 f"a fill of '{plan.name}' cannot be committed by one arrival a warpgroup",
                 why="only reads retire with a matrix operation",
             )
-        if Signal.WARPS in plan.commit:
-            return _by_warps(op("mbarrier.arrive", index(_full(plan), slot)))
-        return ()
+        full = index(_full(plan), slot)
+        if Signal.ENGINE in plan.commit:
+            return _by_engine(engine, full, plan.full_at)
+        return _by_warps(*_arrivals(full, plan.full_at)) if Signal.WARPS in plan.commit else ()
 
     def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
         return (op("mbarrier.wait", index(_full(plan), slot), parity=mod(div(ordinal, plan.slots), 2)),)
 
-    def release(self, plan: PipelinePlan, slot: Expr, how: Signal) -> Block:
-        ranks = range(plan.destinations) if plan.destinations > 1 else (None,)
-        arrivals = tuple(Op("mbarrier.arrive", (index(_empty(plan), slot),), words=words(at=rank)) for rank in ranks)
+    def release(self, plan: PipelinePlan, slot: Expr, how: Signal, engine: str = "") -> Block:
+        empty = index(_empty(plan), slot)
         match how:
             case Signal.COLLECTIVE:
-                return (by_leader(*arrivals),)
+                return (by_leader(*_arrivals(empty, plan.empty_at)),)
             case Signal.WARPS:
-                return _by_warps(*arrivals)
+                return _by_warps(*_arrivals(empty, plan.empty_at))
+            case Signal.ENGINE:
+                return _by_engine(engine, empty, plan.empty_at)
         raise fail(
             "derive/release-kind",
             f"a slot of '{plan.name}' cannot be released by {how.name}",
@@ -72,6 +76,21 @@ def _empty(plan: PipelinePlan) -> str:
 
 def _declare(name: str, slots: int, count: int) -> Declare:
     return Declare("barrier", (Declaration(name, TypeExpr("mbarrier", ((Int(slots),),)), words(count=count)),))
+
+
+def _ranks(at: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The CTAs whose barriers are reached; None: the own."""
+    return at or (None,)
+
+
+def _arrivals(barrier: Expr, at: tuple[int, ...]) -> tuple[Op, ...]:
+    return tuple(Op("mbarrier.arrive", (barrier,), words=words(at=rank)) for rank in _ranks(at))
+
+
+def _by_engine(engine: str, barrier: Expr, at: tuple[int, ...]) -> Block:
+    """The leader lets the engine arrive when it has done what the leader gave it: one statement for all CTAs of the mask."""
+    mask = sum(1 << rank for rank in at) or None
+    return (by_leader(Op(engine, (barrier,), words=words(mask=mask))),)
 
 
 def _by_warps(*arrivals: Stmt) -> Block:

@@ -55,16 +55,15 @@ def _scope(op: Op) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BarSync(Operation):
-    """`bar.sync ID threads N`: N threads meet at named barrier ID. The id is a constant in each instance."""
+class NamedBarrier(Operation):
+    """What `bar.sync` and `bar.arrive` share. The id is a constant in each instance: a register would reserve all barriers."""
 
-    name: str = "bar.sync"
+    waits: bool
     form: Form = Form.DERIVED
     operands: tuple[Parameter, ...] = (Parameter("id", "integer"),)
     words: tuple[WordSpec, ...] = (WordSpec("threads", "constant", required=True, help="threads that meet, a multiple of 32"),)
     immediate: tuple[int, ...] = (0,)
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, barrier{.cta} (bar.sync a, b)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         threads = op.words.get("threads")
@@ -89,10 +88,28 @@ class BarSync(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         threads = op.words.get("threads")
-        return (Rendezvous("instance", threads.value if isinstance(threads, Int) else None, op.operands[0]),)
+        return (Rendezvous("instance", threads.value if isinstance(threads, Int) else None, op.operands[0], self.waits),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        cx.b.emit("bar.sync", cx.constant(op.operands[0]), cx.constant(op.words.get("threads")))
+        cx.b.emit(self.name, cx.constant(op.operands[0]), cx.constant(op.words.get("threads")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarSync(NamedBarrier):
+    """`bar.sync ID threads N`: N threads meet at named barrier ID."""
+
+    name: str = "bar.sync"
+    waits: bool = True
+    doc: str = "PTX ISA, barrier{.cta} (bar.sync a, b)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BarArrive(NamedBarrier):
+    """`bar.arrive ID threads N`: these threads count among the N that meet at named barrier ID, and go on."""
+
+    name: str = "bar.arrive"
+    waits: bool = False
+    doc: str = "PTX ISA, barrier{.cta} (bar.arrive a, b)"
 
 
 @dataclass(frozen=True, kw_only=True)

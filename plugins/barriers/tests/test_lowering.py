@@ -43,6 +43,14 @@ def test_expect(lowered, ir):
     assert lowered(Expect(), statement) == ["mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 49152;"]
 
 
+def test_expect_in_the_cluster(lowered, ir):
+    statement = Op("mbarrier.expect", (ir.barrier("full", 4, ir.integer("s")),), words=words(bytes=ir.integer(49152), at=ir.integer(0)))
+    assert lowered(Expect(), statement) == [
+        "mapa.shared::cluster.u32 %r1, %r0, 0;",
+        "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r1], 49152;",
+    ]
+
+
 def test_arrive_here(lowered, ir):
     statement = op("mbarrier.arrive", ir.barrier("empty", 4, ir.integer("s")))
     assert lowered(Arrive(), statement) == ["mbarrier.arrive.shared::cta.b64 _, [%r0];"]

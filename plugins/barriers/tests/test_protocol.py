@@ -21,7 +21,7 @@ PLAN = PipelinePlan(
     full_count=1,
     empty_count=4,
     bytes=49152,
-    destinations=2,
+    empty_at=(0, 1),
 )
 FILL = Name("ab_fill")
 
@@ -81,9 +81,24 @@ def test_release_collective_reaches_every_destination():
 
 
 def test_release_to_oneself_names_no_rank():
-    plan = replace(PLAN, destinations=1)
+    plan = replace(PLAN, empty_at=())
     assert text(MBARRIER.release(plan, Name("s"), Signal.COLLECTIVE)) == "if leader {\n  mbarrier.arrive ab_empty[s]\n}"
     assert text(MBARRIER.release(plan, Name("s"), Signal.WARPS)) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_empty[s]\n}"
+
+
+def test_a_fill_counts_where_its_reader_is():
+    """Two CTAs fill for a reader in one of them: each announces what it brings, to that CTA's barrier."""
+    plan = replace(PLAN, full_count=2, bytes=32768, full_at=(0,))
+    assert text(MBARRIER.announce(plan, Name("s"))) == "if leader {\n  mbarrier.expect ab_full[s] bytes 32768 at 0\n}"
+    threads = replace(plan, commit=Signal.WARPS, bytes=0)
+    assert text(MBARRIER.commit(threads, Name("s"))) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s] at 0\n}"
+
+
+@pytest.mark.parametrize(("at", "mask"), [((), ""), ((0, 1), " mask 3"), ((1,), " mask 2")])
+def test_an_engine_arrives_by_itself(at, mask):
+    plan = replace(PLAN, commit=Signal.ENGINE, bytes=0, full_at=at, empty_at=at)
+    assert text(MBARRIER.commit(plan, Name("s"), "engine.commit")) == f"if leader {{\n  engine.commit ab_full[s]{mask}\n}}"
+    assert text(MBARRIER.release(plan, Name("s"), Signal.ENGINE, "engine.commit")) == f"if leader {{\n  engine.commit ab_empty[s]{mask}\n}}"
 
 
 def test_kinds_that_do_not_exist():
