@@ -33,7 +33,8 @@ class Mbarrier(Protocol):
     def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
         if not plan.bytes:
             return ()
-        return (by_leader(*(op("mbarrier.expect", index(_full(plan), slot), bytes=plan.bytes, at=rank) for rank in _ranks(plan.full_at))),)
+        full = index(_full(plan), slot)
+        return (by_leader(*(Op("mbarrier.expect", (full,), words=words(bytes=plan.bytes, at=rank)) for rank in _ranks(plan.full_at))),)
 
     def commit(self, plan: PipelinePlan, slot: Expr, engine: str = "") -> Block:
         if Signal.COLLECTIVE in plan.commit:
