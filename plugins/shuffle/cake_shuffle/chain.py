@@ -1,4 +1,4 @@
-"""The sum of what one thread holds, in element order."""
+"""What one thread holds, combined in element order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import F32, Scalar, Tile, Type, Value
 from cake_core.primitive import LowerContext
 from cake_core.ptx.builder import Operand
+
+ADD = "add.rn.f32"
 
 
 def argument(call: Call) -> Expr:
@@ -20,7 +22,7 @@ def argument(call: Call) -> Expr:
         raise fail("type/operand", f"'{call.name}' takes a value in registers, not a {a.type}", a.span, fix=fix)
     if a.type.elem != F32:
         raise fail(
-            "type/operand", f"'{call.name}' takes f32, not {a.type.elem}", a.span, why="sums are taken in f32", fix="cast it: `f32(..)`"
+            "type/operand", f"'{call.name}' takes f32, not {a.type.elem}", a.span, why="reductions are taken in f32", fix="cast it: `f32(..)`"
         )
     return a
 
@@ -29,10 +31,12 @@ def _in_registers(t: Type | None) -> bool:
     return isinstance(t, Scalar | Value) or isinstance(t, Tile) and t.space == "frag" and len(t.groups) == 1 and not t.transposed
 
 
-def total(cx: LowerContext, e: Expr) -> Operand:
-    """((e0 + e1) + e2) + ..: it starts from the first element, so no zero is added. A product is summed by fma.rn.f32, by the
-    contraction rule of `+`; the first one is rounded by itself (PTX ISA, Floating Point Instructions, add, mul and fma)."""
-    if product := factors(e):
+def combined(cx: LowerContext, e: Expr, opcode: str) -> Operand:
+    """((e0 . e1) . e2) . ..: it starts from the first element, so that no neutral element is needed.
+
+    A product under a sum is summed by fma.rn.f32, by the contraction rule of `+`; the first one is rounded by itself (PTX ISA,
+    Floating Point Instructions, add, mul and fma)."""
+    if opcode == ADD and (product := factors(e)):
         (x, *xs), (y, *ys) = cx.broadcast(*product)
         result = cx.b.op("mul.rn.f32", x, y)
         for x, y in zip(xs, ys, strict=True):
@@ -40,5 +44,5 @@ def total(cx: LowerContext, e: Expr) -> Operand:
         return result
     result, *others = cx.registers(e)
     for x in others:
-        result = cx.b.op("add.rn.f32", result, x)
+        result = cx.b.op(opcode, result, x)
     return result

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cake_core import hookimpl
-from cake_shuffle.total import SUM
-from cake_shuffle.warpsum import WARPSUM
+from cake_shuffle.warp import OVER_WARP
+from cake_shuffle.whole import WHOLE
 
 CAKE_API = 1
 
 
 @hookimpl
 def cake_primitives():
-    return (WARPSUM, SUM)
+    return (*OVER_WARP, *WHOLE)

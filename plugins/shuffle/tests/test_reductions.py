@@ -57,7 +57,7 @@ def instructions(typed, registry):
         arch = registry.architectures["sm90"]
         lowered = lower(typed(statement), registry, arch)
         assert assemble(lowered.ptx, arch.target, "k", lines=lowered.lines).cubin
-        return [line.strip() for line in lowered.ptx.splitlines() if re.match(r"\s+(mul\.rn|fma|add\.rn|shfl|ld\.shared)", line)]
+        return [line.strip() for line in lowered.ptx.splitlines() if re.match(r"\s+(mul\.rn|fma|add\.rn|max|min|shfl|ld\.shared)", line)]
 
     return made
 
@@ -188,8 +188,34 @@ def test_errors(typed, expression, code, words):
         assert d.fix and d.why
 
 
+@pytest.mark.parametrize(("name", "opcode"), [("warpmax", "max.NaN.f32"), ("warpmin", "min.NaN.f32")])
+def test_extremes_of_a_warp(instructions, name, opcode):
+    """Elements in order, then the butterfly; a product is rounded, since only sums are fused."""
+    assert [line.split()[0] for line in instructions(f"s = {name}(x)")] == [opcode] * 3 + ["shfl.sync.bfly.b32", opcode] * 5
+    assert [line.split()[0] for line in instructions(f"s = {name}(x * m)")[:7]] == ["mul.rn.f32"] * 4 + [opcode] * 3
+
+
+@pytest.mark.parametrize(("name", "opcode"), [("maximum", "max.NaN.f32"), ("minimum", "min.NaN.f32")])
+def test_extremes_of_what_every_thread_holds(instructions, name, opcode):
+    assert [line.split()[0] for line in instructions(f"s = {name}(load(part[1], by = 16))")] == ["ld.shared.v4.b32"] * 2 + [opcode] * 7
+
+
+@pytest.mark.parametrize(
+    ("expression", "fix"),
+    [
+        ("warpmax(load(part[0], by = 4))", "use `maximum(..)`, or assign the value to a `frag`"),
+        ("minimum(x)", "store `warpmin(..)` to one element a warp of a shared buffer, `sync`, and take `minimum(load(..))` of it"),
+    ],
+)
+def test_each_names_its_counterpart(typed, expression, fix):
+    with pytest.raises(CakeError) as error:
+        typed(f"s = {expression}")
+    assert error.value.diagnostics[0].fix == fix
+
+
 def test_what_is_offered():
     offered = {p.name: p for p in cake_primitives()}
-    assert {n: p.arguments for n, p in offered.items()} == {"warpsum": "own", "sum": "whole"}
-    assert offered["warpsum"].capabilities == {"shuffle"}
+    over_warp, whole = ("warpsum", "warpmax", "warpmin"), ("sum", "maximum", "minimum")
+    assert {n: p.arguments for n, p in offered.items()} == dict.fromkeys(over_warp, "own") | dict.fromkeys(whole, "whole")
+    assert all(offered[n].capabilities == {"shuffle"} for n in over_warp)
     assert all("PTX ISA" in p.doc for p in offered.values())
