@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isnan
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
 from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.requires import ranges_of
-from cake_core.elaborate.scope import Scope, Symbol, suggestion
+from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.statements import Statements
 from cake_core.elaborate.typing import literal
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Assume, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Name, Param, Require, Role, Target
-from cake_core.ir.types import BOOL, ELEMENTS, I32, Level, Named, Scalar, Tile
+from cake_core.ir.nodes import Assume, Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
+from cake_core.ir.places import names
+from cake_core.ir.plan import warp_grid
+from cake_core.ir.types import BOOL, I32, Level, Named, Scalar, Tile, Unknown
 from cake_core.primitive import Form, ThreadGroup
+from cake_core.source import Span
 
 __all__ = ["constants", "elaborate"]
 
 Number = int | float | bool
+
+#: What `cluster.` is followed by already.
+CLUSTER_NAMES = ("id", "count")
 
 
 def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: bool, overrides: dict[str, Number] | None = None) -> Kernel:
@@ -44,8 +51,11 @@ class Elaborator(Expressions, Operations, Statements):
         self.role_names: tuple[str, ...] = ()
         self.role: Role | None = None
         self.inside: list = []
+        self.fragments: dict[str, Span] = {}  # of the role at hand
+        self.var_levels: dict[tuple[str, Span], Level] = {}  # of variables that are assigned what differs among threads
         self.tiles_name: str | None = None
         self.item_count: str | None = None
+        self.launched: Span | None = None
         self.cluster_axis: str | None = None
         self.cluster_size = 1
 
@@ -58,6 +68,11 @@ class Elaborator(Expressions, Operations, Statements):
     def warps(self) -> int:
         """Warps of one instance of the role at hand."""
         return self.role.count.value * self.groups[self.role.group].warps if self.role else 0
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of the grid of those warps."""
+        return warp_grid(self.role.words, self.warps) if self.role else (0, 1)
 
     @property
     def instances(self) -> int:
@@ -73,25 +88,22 @@ class Elaborator(Expressions, Operations, Statements):
     def builtins(self) -> dict[str, object]:
         """Names that no declaration binds: their types, or a literal where the value is known."""
         count = ranges.Range(1, 2**31 - 1)
-        names: dict[str, object] = {}
+        known: dict[str, object] = {}
         if self.form is Form.DERIVED:
-            names |= {
+            known |= {
                 "leader": Scalar(BOOL, Level.LANE),
                 "warp.leader": Scalar(BOOL, Level.LANE),
                 "cluster.id": Scalar(I32, Level.CTA, ranges.at_least(0)),
                 "cluster.count": Scalar(I32, Level.CTA, count),
             }
             if self.cluster_axis:
-                names[f"cluster.{self.cluster_axis}"] = Scalar(I32, Level.CTA, ranges.Range(0, self.cluster_size - 1))
+                known[f"cluster.{self.cluster_axis}"] = Scalar(I32, Level.CTA, ranges.Range(0, self.cluster_size - 1))
         if self.role is not None:
-            names["warp"] = Scalar(I32, Level.WARP, ranges.Range(0, self.warps - 1))
-            names[f"{self.role.name}.i"] = Scalar(I32, Level.INSTANCE, ranges.Range(0, self.instances - 1)) if self.instances > 1 else Int(0, type=Scalar(I32, Level.CTA, ranges.constant(0)))
+            known["warp"] = Scalar(I32, Level.WARP, ranges.Range(0, self.warps - 1))
+            known[f"{self.role.name}.i"] = Scalar(I32, Level.INSTANCE, ranges.Range(0, self.instances - 1)) if self.instances > 1 else Int(0, type=Scalar(I32, Level.CTA, ranges.constant(0)))
         if self.item_count:
-            names[self.item_count] = Scalar(I32, Level.CTA, ranges.at_least(0))
-        return names
-
-    def is_builtin_count(self, e: Expr) -> bool:
-        return isinstance(e, Name) and e.id == "cluster.count"
+            known[self.item_count] = Scalar(I32, Level.CTA, ranges.at_least(0))
+        return known
 
     # --- the kernel's frame
 
@@ -99,21 +111,20 @@ class Elaborator(Expressions, Operations, Statements):
         with self.sink.collecting():
             self._target(k)
         clauses = []
-        with self.sink.collecting():
-            self._consts(k, overrides)
-        with self.sink.collecting():
-            if k.cluster is not None:
-                clauses.append(self._cluster(k.cluster))
         self._scalars(k)
-        requires = self._conditions(k, Require)
-        self._ranges(k, requires)
+        self._consts(k, overrides)
+        with self.sink.collecting(span=k.cluster.span if k.cluster else None):
+            if k.cluster is not None:
+                clauses.append(self._cluster(k))
+        self._ranges(k)
         params = tuple(p for p in map(self._param, k.params) if p is not None)
-        requires = self._conditions(k, Require)  # again, now that tensors and ranges are known
-        assumes = self._conditions(k, Assume)
-        if assumes:
-            self.sink.error("type/not-implemented", "'assume' is not implemented yet", assumes[0].span)
+        requires = self._requires(k)
+        for clause in k.clause(Assume):
+            self.sink.error("type/not-implemented", "'assume' is not implemented yet", clause.span)
         self._collect_roles(k)
         body = self.statements(k.body)
+        if self.form is Form.DERIVED and self.launched is None and not self.sink.errors:
+            self.sink.error("type/no-launch", f"kernel '{k.name}' has no 'launch' line", k.span, why="it says how many clusters are started", fix="write `launch ITEMS` before the roles")
         self.sink.stop_if_errors()
         if requires:
             clauses.insert(0, Require(requires, span=requires[0].span))
@@ -122,44 +133,60 @@ class Elaborator(Expressions, Operations, Statements):
 
     def _target(self, k: Kernel) -> None:
         if not k.targets:
-            raise fail("type/no-target", f"kernel '{k.name}' names no target", k.span, fix="add a line `target ARCH`")
+            raise fail("type/no-target", f"kernel '{k.name}' names no target", k.span, fix="add a line `target ARCH`; 'cake plugins' lists the architectures")
         if self.arch is not None and self.arch.name not in k.targets:
             raise fail("type/wrong-target", f"kernel '{k.name}' is not written for {self.arch.name}", k.clause(Target)[0].span, why=f"its targets are {', '.join(k.targets)}")
 
     def _consts(self, k: Kernel, overrides: dict[str, Number]) -> None:
-        known = [b.name for c in k.clause(Const) for b in c.bindings]
+        bindings = [b for c in k.clause(Const) for b in c.bindings]
+        names = [b.name for b in bindings]
         for name in overrides:
-            if name not in known:
-                raise fail("type/unknown-const", f"kernel '{k.name}' has no const '{name}'", k.span, fix=suggestion(name, known, "consts"))
-        for b in (b for c in k.clause(Const) for b in c.bindings):
+            if name not in names:
+                self.sink.error("type/unknown-const", f"kernel '{k.name}' has no const '{name}'", k.span, fix=suggestion(name, names, "consts"))
+        for n, b in enumerate(bindings):
+            self.later = frozenset(names[n:])
+            value = None
             with self.sink.collecting():
-                value = literal(overrides[b.name], b.value) if b.name in overrides else self.expr(b.value)
+                value = self.expr(b.value)
                 if not isinstance(value, Int | Float | Bool):
-                    raise fail("type/not-constant", f"const '{b.name}' is not a constant", b.value.span)
-                self.scope.bind(b.name, Symbol("const", value.type, b.span, value=value))
+                    if isinstance(value.type, Unknown):
+                        raise reported()
+                    raise fail("type/not-constant", f"const '{b.name}' is not a constant", b.value.span, why="its value must be known when the kernel is compiled")
+            with self.sink.collecting(span=b.span):
+                if b.name in overrides and value is not None:
+                    value = self.expr(_override(b, value, overrides[b.name]))
+                known = Symbol("const", value.type, b.span, value=value) if value is not None else Symbol("const", Unknown(), b.span)
+                self.scope.bind(b.name, known)
+        self.later = frozenset()
 
-    def _cluster(self, c: Cluster) -> Cluster:
+    def _cluster(self, k: Kernel) -> Cluster:
+        c = k.cluster
+        self.cluster_axis = c.axis.name  # the name is known whatever is wrong with the size
+        if len(k.clause(Cluster)) > 1:
+            raise fail("type/repeated", "'cluster' stands twice", k.clause(Cluster)[1].span, related=self.at("the other one", c.span), why="a kernel has one cluster shape, along one axis")
+        if c.axis.name in CLUSTER_NAMES:
+            raise fail("type/cluster", f"'{c.axis.name}' can't be an axis", c.axis.span, why=f"`cluster.{c.axis.name}` has a meaning already")
         size = self.constant_int(c.axis.value, "the cluster's size")
         if c.words.items or c.words.flag:
-            raise fail("type/not-implemented", "words on 'cluster' are not implemented yet", c.span)
+            raise fail("type/not-implemented", "words on 'cluster' are not implemented yet", c.words.span)
         if size.value < 1:
-            raise fail("type/cluster", f"a cluster of {size.value} CTAs", c.span)
+            raise fail("type/cluster", f"a cluster of {size.value} CTAs", c.axis.span, why="it has one at least")
         if self.arch is not None and size.value > 1:
             if "cluster" not in self.arch.capabilities:
                 raise fail("type/missing-capability", f"'cluster' needs 'cluster', which {self.arch.name} does not offer", c.span, resource="cluster")
             if size.value > self.arch.limit("cluster_ctas"):
-                raise fail("type/cluster", f"a cluster of {size.value} CTAs; {self.arch.name} takes {self.arch.limit('cluster_ctas')}", c.span, why=self.arch.limits["cluster_ctas"].source)
-        self.cluster_axis, self.cluster_size = c.axis.name, size.value
+                raise fail("type/cluster", f"a cluster of {size.value} CTAs; {self.arch.name} takes {self.arch.limit('cluster_ctas')}", c.axis.span, why=self.arch.limits["cluster_ctas"].source)
+        self.cluster_size = size.value
         return replace(c, axis=replace(c.axis, value=size))
 
-    def _conditions(self, k: Kernel, kind: type) -> tuple[Expr, ...]:
+    def _requires(self, k: Kernel) -> tuple[Expr, ...]:
+        """The conditions of all `require`s, typed; those that always hold are left out."""
         out = []
-        for e in (e for c in k.clause(kind) for e in c.exprs):
-            if kind is Assume:
-                out.append(e)
-                continue
+        for e in (e for c in k.clause(Require) for e in c.exprs):
             with self.sink.collecting():
                 typed = self.condition(e, "a `require`")
+                if isinstance(typed.type, Unknown):
+                    raise reported()
                 if typed == Bool(False):
                     raise fail("type/require", "this `require` can never hold", e.span)
                 if typed != Bool(True):
@@ -170,19 +197,27 @@ class Elaborator(Expressions, Operations, Statements):
         for p in k.params:
             with self.sink.collecting():
                 if p.mode is None:
+                    self.scope.bind(p.name, Symbol("parameter", Unknown(), p.span, node=p))
                     elem = self.element(p.declared)
                     if p.declared.groups:
                         raise fail("type/mode", f"tensor '{p.name}' needs a mode", p.span, fix="write `in`, `out` or `inout`")
                     if elem.name not in ("i32", "f32"):
-                        raise fail("type/element", f"a scalar parameter is i32 or f32, not {elem}", p.span)
-                    self.scope.bind(p.name, Symbol("parameter", Scalar(elem), p.span, node=p))
+                        raise fail("type/element", f"a scalar parameter is i32 or f32, not {elem}", p.declared.span)
+                    self.scope.names[p.name] = Symbol("parameter", Scalar(elem), p.span, node=p)
 
-    def _ranges(self, k: Kernel, requires: tuple[Expr, ...]) -> None:
-        found = ranges_of(requires)
+    def _ranges(self, k: Kernel) -> None:
+        """Give the parameters the ranges that the `require`s state. What is wrong with a `require` is said later."""
+        outer, self.sink = self.sink, Sink()
+        requires = self._requires(k)
+        self.sink = outer
         for p in k.params:
             symbol = self.scope.names.get(p.name)
-            if symbol is not None and symbol.kind == "parameter" and symbol.type.elem == ELEMENTS["i32"]:
-                self.scope.names[p.name] = replace(symbol, type=Scalar(I32, Level.CTA, found.get(p.name, ranges.ANY)))
+            if symbol is not None and symbol.kind == "parameter" and symbol.type == Scalar(I32):
+                found = ranges_of(requires).get(p.name, ranges.ANY)
+                if found.empty:
+                    at = next(e.span for c in k.clause(Require) for e in c.exprs if p.name in (n.id for n in names(e)))
+                    self.sink.error("type/require", f"no value of '{p.name}' satisfies all `require`s", at, resource=p.name)
+                self.scope.names[p.name] = replace(symbol, type=Scalar(I32, Level.CTA, found))
 
     def _param(self, p: Param) -> Param | None:
         if p.mode is None:
@@ -194,29 +229,43 @@ class Elaborator(Expressions, Operations, Statements):
             dims = tuple(self.integer(e, f"a dimension of '{p.name}'") for e in p.declared.groups[0])
             if not 1 <= len(dims) <= 5:
                 raise fail("type/dimension", f"tensor '{p.name}' has {len(dims)} dimensions", p.declared.span, why="one to five are possible")
+            for d in dims:
+                if isinstance(d.type, Unknown):
+                    raise reported()
+                if isinstance(d, Int) and d.value < 1:
+                    raise fail("type/dimension", f"'{p.name}' has a dimension of {d.value}", d.span, why="dimensions are positive")
             declared = replace(p.declared, groups=(dims,))
             out = replace(p, declared=declared)
             shape = tuple(d.value if isinstance(d, Int) else d for d in dims)
             self.scope.bind(p.name, Symbol("tensor", Tile("global", elem, (shape,)), p.span, node=out))
             return out
+        self.scope.names.setdefault(p.name, Symbol("tensor", Unknown(), p.span, node=p))
         return None
 
     def _collect_roles(self, k: Kernel) -> None:
-        names: list[str] = []
         for r in k.roles:
             with self.sink.collecting():
-                if r.name in names:
-                    raise fail("type/redefined", f"role '{r.name}' stands twice", r.span)
-                names.append(r.name)
                 self.scope.bind(r.name, Symbol("role", Named("role", r.name), r.span, node=r))
-        self.role_names = tuple(names)
-        if not names:
-            self.sink.error("type/no-role", f"kernel '{k.name}' has no role", k.span)
+        self.role_names = tuple(r.name for r in k.roles)
+        if not k.roles:
+            self.sink.error("type/no-role", f"kernel '{k.name}' has no role", k.span, why="roles say what the warps of a CTA do", fix="add `role main: 4 warps { .. }`")
 
 
 def constants(kernel: Kernel, registry, arch: Architecture | None, *, derived: bool, overrides: dict[str, Number] | None = None) -> dict[str, Number]:
     """The kernel's consts by name, folded, `overrides` applied: what a manifest records. Raises CakeError."""
     e = Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE)
+    e._scalars(kernel)
     e._consts(kernel, overrides or {})
     e.sink.stop_if_errors()
     return {n: s.value.value for n, s in e.scope.names.items() if s.kind == "const"}
+
+
+def _override(b: Binding, declared: Expr, value: Number) -> Expr:
+    """The value that was set for a const, of the type that the text gives it. Raises CakeError."""
+    kinds = {Bool: "true or false", Int: "an integer", Float: "a float"}
+    if isinstance(declared, Float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    given = literal(value, declared)
+    if type(given) is not type(declared) or isinstance(value, float) and isnan(value):
+        raise fail("type/const-value", f"const '{b.name}' is {kinds[type(declared)]}, and {str(value).lower()} is set for it", b.span, fix="set a value of the type that the text gives it")
+    return given

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import suggestion
-from cake_core.elaborate.typing import is_float, is_int, is_register_tile, level_of, literal, typed
+from cake_core.elaborate.typing import described, is_float, is_int, is_register_tile, literal, typed
 from cake_core.ir import ranges
+from cake_core.ir.build import INTEGER_CALLS, integer_call
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Name, Option, Tuple
-from cake_core.ir.types import I32, Named, Scalar, Unknown, Value, Values
+from cake_core.ir.types import ELEMENTS, Named, Scalar, Unknown, Value, Values
 
-#: Functions of the core on integers, and how many arguments each takes.
-INTEGER_CALLS = {"ceildiv": 2, "min": 2, "max": 2, "clamp": 3}
+#: Casts of the core: two views of the same 32 bits.
+INTEGER_CASTS = ("i32", "u32")
 
 
 class Calls:
@@ -26,14 +27,29 @@ class Calls:
             args = tuple(literal(float(a.value), a) if isinstance(a, Int) else a for a in args)
         if e.name in INTEGER_CALLS or function is not None and function.arguments == "elementwise" and e.name != "load":
             args = tuple(a if isinstance(a, Option) else self.operand_of(a) for a in args)
-        out = replace(e, args=args)
+        return self.called(replace(e, args=args))
+
+    def called(self, out: Call) -> Expr:
+        """The type of a call whose arguments are typed."""
+        e, args = out, out.args
+        function = self.registry.functions.get(e.name)
         if any(isinstance((a.value if isinstance(a, Option) else a).type, Unknown) for a in args):
             return typed(out, Unknown())
         if e.name in INTEGER_CALLS and all(is_int(a.type) for a in out.positional):
             return self._integer_call(out)
+        if function is None and e.name in INTEGER_CASTS:
+            return self._integer_cast(out)
+        if function is None and e.name in INTEGER_CALLS:
+            other = next(a for a in out.args if isinstance(a, Option) or not is_int(a.type))
+            what = f"the option '{other.name}'" if isinstance(other, Option) else described(other.type)
+            raise fail("type/operand", f"'{e.name}' takes integers, not {what}", other.span)
         if function is None:
-            known = [n for n in (*self.registry.functions, *INTEGER_CALLS) if n.isidentifier()]
-            raise fail("type/unknown-function", f"unknown function '{e.name or '?'}'", e.span, fix=suggestion(e.name, known, "functions"))
+            if not e.name:
+                raise fail("type/unknown-function", "only a name can be called", e.span)
+            known = [n for n in (*self.registry.functions, *INTEGER_CALLS, *INTEGER_CASTS) if n.isidentifier()]
+            if (broken := self.registry.unavailable("function", e.name, e.span)) is not None:
+                raise broken
+            raise fail("type/unknown-function", f"unknown function '{e.name}'", e.function.span, fix=suggestion(e.name, known, "functions"))
         self.need_capabilities(function, e)
         self._options(out, function)
         return typed(out, function.result(out, self))
@@ -74,27 +90,18 @@ class Calls:
                 raise fail("type/missing-option", f"'{call.name}' needs the option '{spec.name}'", call.span, why=spec.help or None)
 
     def _integer_call(self, e: Call) -> Expr:
-        args = e.positional
-        wanted = INTEGER_CALLS[e.name]
-        if len(args) != wanted or len(e.args) != wanted:
+        args, wanted = e.positional, INTEGER_CALLS[e.name]
+        if len(e.args) != wanted:
             raise fail("type/arguments", f"'{e.name}' takes {wanted} arguments, not {len(e.args)}", e.span)
-        rs = [a.type.range for a in args]
-        values = [r.constant for r in rs]
-        match e.name:
-            case "ceildiv":
-                if values[1] is not None and values[1] <= 0:
-                    raise fail("type/division-by-zero", f"'ceildiv' by {values[1]}", args[1].span)
-                r = ranges.floordiv(ranges.sub(ranges.add(rs[0], rs[1]), ranges.constant(1)), rs[1])
-                if values[1] is not None and rs[0].multiple_of(values[1]):
-                    r = ranges.floordiv(rs[0], rs[1])
-                folded = -(-values[0] // values[1]) if None not in values else None
-            case "min":
-                r, folded = ranges.minimum(*rs), min(values) if None not in values else None
-            case "max":
-                r, folded = ranges.maximum(*rs), max(values) if None not in values else None
-            case _:
-                r = ranges.minimum(ranges.maximum(rs[0], rs[1]), rs[2])
-                folded = min(max(values[0], values[1]), values[2]) if None not in values else None
-        if folded is not None:
-            return literal(folded, e)
-        return typed(e, Scalar(I32, level_of(*args), r))
+        self.one_integer_type(e, *args)
+        if e.name == "ceildiv" and (d := args[1].type.range.constant) is not None and d <= 0:
+            raise fail("type/division-by-zero", f"'ceildiv' by {d}", args[1].span)
+        return integer_call(e)
+
+    def _integer_cast(self, e: Call) -> Expr:
+        if len(e.args) != 1 or not is_int(e.args[0].type):
+            what = described(e.args[0].type) if len(e.args) == 1 and not isinstance(e.args[0], Option) else f"{len(e.args)} arguments"
+            raise fail("type/operand", f"'{e.name}' takes one integer, not {what}", e.span)
+        t = e.args[0].type
+        same = t.range.nonneg and t.range.hi is not None and t.range.hi < 2**31
+        return typed(e, Scalar(ELEMENTS[e.name], t.level, t.range if same else ranges.ANY))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from cake_core.diagnostics import fail
-from cake_core.elaborate.scope import Symbol, suggestion
+from cake_core.elaborate.scope import Symbol, reported, suggestion
 from cake_core.elaborate.typing import name_of
 from cake_core.ir.nodes import Call, Declaration, Declare, Option, Pipeline, Tiles, TypeExpr
-from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, Tile
+from cake_core.ir.places import names
+from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, Tile, Unknown
 from cake_core.primitive import Form, WordSpec
+
+BARRIER_BYTES = 8
 
 #: Tile schedules and the options that each takes.
 SCHEDULES = {"persistent": ("raster",), "grid": ("raster",)}
+#: Schedules and spaces of the language that this version does not have.
+LATER_SCHEDULES = ("ragged", "dynamic")
+LATER_SPACES = ("tmem",)
 TILE_WORDS = (WordSpec("ctas", "constant", Form.SCHEDULE),)
 
 
@@ -21,24 +28,38 @@ class Declarations:
 
     def _declare(self, s: Declare) -> Declare:
         space = self.registry.spaces.get(s.space)
+        if space is None and s.space in LATER_SPACES:
+            raise fail("type/not-implemented", f"the space '{s.space}' is not implemented yet", s.span)
         if space is None:
             raise fail("type/unknown-space", f"unknown space '{s.space}'", s.span, fix=suggestion(s.space, self.registry.spaces, "spaces"))
         if space.memory == "registers" and self.role is None:
             raise fail("type/placement", f"a '{s.space}' belongs to a role", s.span, why="its elements lie in the registers of one instance")
         if space.memory != "registers" and self.role is not None:
             raise fail("type/placement", f"a '{s.space}' buffer belongs to the kernel", s.span, fix="declare it before the roles")
+        if space.memory != "registers" and self.inside:
+            raise fail("type/placement", f"a '{s.space}' stands in a kernel's body, not in a block", s.span, fix="move it out")
         if space.memory == "barriers":
             self.check_form(Form.DERIVED, "a barrier declaration", s)
         self.need_capabilities(space, s)
         out = []
         for d in s.declarations:
-            declared, type_ = self._declared(d, space)
-            done = replace(d, declared=declared, words=self.words(d.words, space.words, f"'{s.space}'"))
-            kind = {"registers": "fragment", "barriers": "barrier"}.get(space.memory, "buffer")
-            self.scope.bind(d.name, Symbol(kind, type_, d.span, node=done))
-            self.declarations[d.name] = done
-            out.append(done)
+            with self.sink.collecting(span=d.span, role=self.role.name if self.role else None):
+                out.append(self._declaration(d, space))
+        if len(out) < len(s.declarations):
+            raise reported()
         return replace(s, declarations=tuple(out))
+
+    def _declaration(self, d: Declaration, space) -> Declaration:
+        declared, type_ = self._declared(d, space)
+        done = replace(d, declared=declared, words=self.words(d.words, space.words, f"'{space.name}'", d.span))
+        kind = {"registers": "fragment", "barriers": "barrier"}.get(space.memory, "buffer")
+        if kind == "fragment":
+            if (other := self.fragments.get(d.name)) is not None:
+                raise fail("type/redefined", f"fragment '{d.name}' is declared twice in its role", d.span, related=self.at("the other one", other))
+            self.fragments[d.name] = d.span
+        self.scope.bind(d.name, Symbol(kind, type_, d.span, node=done))
+        self.declarations[d.name] = done
+        return done
 
     def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
         t = d.declared
@@ -47,22 +68,40 @@ class Declarations:
         groups = tuple(tuple(self.constant_int(e, f"a dimension of '{d.name}'") for e in g) for g in t.groups)
         for e in (e for g in groups for e in g):
             if e.value <= 0:
-                raise fail("type/dimension", f"'{d.name}' has a dimension of {e.value}", e.span)
+                raise fail("type/dimension", f"'{d.name}' has a dimension of {e.value}", e.span, why="dimensions are positive")
         declared = replace(t, groups=groups)
         sizes = tuple(tuple(e.value for e in g) for g in groups)
         if space.memory == "barriers":
             if len(sizes) > 1 or sizes and len(sizes[0]) != 1:
                 raise fail("type/dimension", f"barrier '{d.name}' takes one dimension", t.span)
-            return declared, Barriers(t.name, sizes[0][0] if sizes else None)
+            if space.element_types is not None and t.name not in space.element_types:
+                raise fail("type/unknown-type", f"unknown kind of barrier '{t.name}'", t.span, fix=suggestion(t.name, space.element_types, "kinds"))
+            slots = sizes[0][0] if sizes else None
+            self._fits(d, BARRIER_BYTES * (slots or 1), space)
+            return declared, Barriers(t.name, slots)
         elem = self.element(t)
         if space.element_types is not None and elem.name not in space.element_types:
-            raise fail("type/element", f"'{elem}' does not live in '{space.name}'", t.span)
+            raise fail("type/element", f"'{elem}' does not live in '{space.name}'", t.span, why=f"it holds {', '.join(space.element_types)}")
         if not sizes:
             raise fail("type/dimension", f"'{d.name}' has no dimensions", t.span, fix="give it a shape, such as `[128, 64]`")
+        self._fits(d, prod(n for g in sizes for n in g) * elem.bits // 8, space)
         axis, part = (name_of(d.words.get(w)) for w in ("over", "part"))
         if axis is not None and (axis not in ("row", "col") or len(sizes[-1]) != 1):
             raise fail("type/over", f"'{d.name}' lies over '{axis}'", d.span, why="a one-dimensional fragment lies over `row` or over `col`")
         return declared, Tile(space.name, elem, sizes, axis=axis, part=part)
+
+    def _fits(self, d: Declaration, size: int, space) -> None:
+        """One declaration alone must fit: what is built of it grows with its size. The sum of all is checked later."""
+        if self.arch is None:
+            return
+        if space.memory == "registers":
+            per_thread, limit = -(-size // (4 * 32 * max(self.warps, 1))), self.arch.limit("registers_per_thread")
+            if per_thread > limit:
+                why = f"{self.arch.name} has {limit} a thread ({self.arch.limits['registers_per_thread'].source})"
+                raise fail("type/too-large", f"fragment '{d.name}' takes {per_thread} registers of each of {32 * self.warps} threads", d.span, resource=d.name, why=why, fix="a smaller shape, or more warps")
+        elif size > (limit := self.arch.limit("shared_bytes_per_block")):
+            why = f"{self.arch.name} has {limit} bytes of shared memory a CTA ({self.arch.limits['shared_bytes_per_block'].source})"
+            raise fail("type/too-large", f"'{d.name}' has {size} bytes", d.span, resource=d.name, why=why, fix="fewer slots, or a smaller shape")
 
     def element(self, t: TypeExpr) -> Elem:
         elem = ELEMENTS.get(t.name)
@@ -72,13 +111,19 @@ class Declarations:
 
     def _pipeline(self, s: Pipeline) -> Pipeline:
         slots = self.constant_int(s.slots, f"the number of slots of '{s.name}'")
+        if slots.value < 1:
+            raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots", s.slots.span, why="a hand-off needs one at least")
         for name in s.buffers:
             symbol = self.scope.find(name)
+            if symbol is not None and isinstance(symbol.type, Unknown):
+                raise reported()
+            if s.buffers.count(name) > 1:
+                raise fail("type/repeated", f"buffer '{name}' stands twice in pipeline '{s.name}'", s.span, resource=name)
             if symbol is None or symbol.kind != "buffer":
                 raise fail("type/unknown-name", f"pipeline '{s.name}' holds '{name}', which is no buffer", s.span, fix=suggestion(name, self.scope.visible()))
             if isinstance(symbol.type, Tile) and (not symbol.type.slots or symbol.type.slots[0] != slots.value):
                 have = symbol.type.slots[0] if symbol.type.slots else "no"
-                raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.span, related=self.related(symbol), resource=name)
+                raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.slots.span, related=self.related(symbol), resource=name)
             other = self.pipeline_of.get(name)
             if other is not None:
                 raise fail("type/slots", f"buffer '{name}' is in pipeline '{other}' already", s.span, resource=name)
@@ -88,7 +133,12 @@ class Declarations:
             if place.words.items or place.words.flag:
                 raise fail("type/not-implemented", "words on a pipeline's end are not implemented yet", place.span)
         if len(s.producers) != 1:
-            raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.span)
+            raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.producers[1].span)
+        for n, place in enumerate(s.consumers):
+            if place.name in [c.name for c in s.consumers[:n]]:
+                raise fail("type/repeated", f"role '{place.name}' stands twice", place.span)
+            if place.name == s.producers[0].name:
+                raise fail("type/pipeline-ends", f"role '{place.name}' is at both ends of pipeline '{s.name}'", place.span, resource=s.name, why="a pipeline hands slots from one role to others", fix="where one role fills and reads, index a buffer by `e % slots` and leave the pipeline out (S5)")
         for name in s.buffers:
             self.pipeline_of[name] = s.name
         done = replace(s, slots=slots)
@@ -97,9 +147,12 @@ class Declarations:
 
     def _tiles(self, s: Tiles) -> Tiles:
         call = s.schedule
+        later = next((n for n in names(call) if n.id in LATER_SCHEDULES), None)
+        if later is not None:
+            raise fail("type/not-implemented", f"the schedule '{later.id}' is not implemented yet", later.span)
         if not isinstance(call, Call) or call.name not in SCHEDULES:
-            name = call.name if isinstance(call, Call) else "?"
-            raise fail("type/schedule", f"'{name}' is no tile schedule that is implemented", call.span, fix=suggestion(name, SCHEDULES, "schedules"))
+            name = call.name if isinstance(call, Call) else ""
+            raise fail("type/schedule", f"'{name}' is no tile schedule" if name else "this is no tile schedule", call.span, fix=suggestion(name, SCHEDULES, "schedules"))
         if s.body:
             raise fail("type/not-implemented", "bindings of a tile schedule's items are not implemented yet", s.span)
         args, options = [], SCHEDULES[call.name]
@@ -117,12 +170,16 @@ class Declarations:
             why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
             raise fail("type/schedule", f"a schedule with {len(dims)} dimensions", call.span, why=why)
         if raster is not None and raster.value < 1:
-            raise fail("type/schedule", f"a raster of {raster.value}", raster.span)
+            raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
         if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
-            raise fail("type/schedule", f"the cluster's axis '{self.cluster_axis}' is not the first dimension", call.span, why="a cluster takes neighbours of the first dimension", fix=f"put `{self.cluster_axis}:` first")
+            raise fail("type/schedule", f"the cluster's axis '{self.cluster_axis}' is not the first dimension, which is '{dims[0].name}'", dims[0].span, why="a cluster takes neighbours of the first dimension", fix=f"put `{self.cluster_axis}:` first")
         if self.form is Form.SCHEDULE and self.tiles_name is not None:
             raise fail("type/not-implemented", "a second tile schedule is not implemented yet", s.span)
         self.tiles_name = s.name
-        done = replace(s, schedule=replace(call, args=tuple(args)), words=self.words(s.words, TILE_WORDS, "'tiles'"))
+        words = self.words(s.words, TILE_WORDS, "'tiles'", s.span)
+        if words.flag is not None:
+            raise fail("type/unknown-word", f"'tiles' has no flag '{words.flag}'", words.span)
+        self.at_least_one_cta(words)
+        done = replace(s, schedule=replace(call, args=tuple(args)), words=words)
         self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=done))
         return done

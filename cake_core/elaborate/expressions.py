@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cake_core.diagnostics import Related, fail
+from cake_core.diagnostics import CakeError, Related, fail
 from cake_core.elaborate.calls import Calls
-from cake_core.elaborate.scope import Scope, Symbol, suggestion
-from cake_core.elaborate.typing import is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, typed
+from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
+from cake_core.elaborate.typing import described, is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, range_of, typed
 from cake_core.ir import ranges
-from cake_core.ir.build import binary
+from cake_core.ir.build import arithmetic, integer_elem
 from cake_core.ir.nodes import (
     All,
     Attr,
@@ -27,17 +27,20 @@ from cake_core.ir.nodes import (
     Tuple,
     Unary,
 )
-from cake_core.ir.types import BOOL, F32, I32, Barriers, Product, Scalar, Tile, Type, Unknown
+from cake_core.ir.types import BOOL, F32, Barriers, Product, Scalar, Tile, Type, Unknown
 from cake_core.primitive import CheckContext, Form
+from cake_core.source import Span
 
 I32_MIN, I32_MAX = -(2**31), 2**31 - 1
-COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+#: Built-in names of the derived form alone, cluster axes aside.
+DERIVED_NAMES = ("leader", "warp.leader", "cluster.id", "cluster.count")
 
 
 class Expressions(Calls, CheckContext):
     """Mixed into the elaborator, which supplies `scope`, `registry`, `form`, `builtins()` and cluster facts."""
 
     scope: Scope
+    later: frozenset[str] = frozenset()  # consts that are not declared yet
 
     # --- entry points
 
@@ -79,25 +82,27 @@ class Expressions(Calls, CheckContext):
         out = self.operand_of(e)
         if isinstance(out.type, Unknown) or is_int(out.type):
             return out
-        raise fail("type/not-an-integer", f"{what} is a {out.type}, not an integer", e.span)
+        raise fail("type/not-an-integer", f"{what} is {described(out.type)}, not an integer", e.span)
 
     def constant_int(self, e: Expr, what: str) -> Int:
         out = self.integer(e, what)
         if isinstance(out, Int):
             return out
+        if isinstance(out.type, Unknown):
+            raise reported()
         raise fail("type/not-constant", f"{what} is not a constant", e.span, why="it decides sizes or code at compile time", fix="use numbers and `const` names")
 
     def condition(self, e: Expr, what: str = "the condition") -> Expr:
         out = self.operand_of(e)
         if isinstance(out.type, Unknown) or is_bool(out.type):
             return out
-        raise fail("type/not-a-condition", f"{what} is a {out.type}, not a condition", e.span, fix="compare it with something, such as `!= 0`")
+        raise fail("type/not-a-condition", f"{what} is {described(out.type)}, not a condition", e.span, fix="compare it with something, such as `!= 0`")
 
     def operand_of(self, e: Expr) -> Expr:
         """`e` as an operand of arithmetic: one element of memory, such as `OFF[e + 1]`, is read (S11)."""
         out = self.expr(e)
         if isinstance(out.type, Tile) and out.type.space != "frag" and out.type.groups == ((),):
-            return self._call(Call(Name("load", span=e.span), (e,), span=e.span))
+            return self.called(Call(Name("load", span=e.span), (out,), span=e.span))
         return out
 
     # --- names
@@ -112,10 +117,18 @@ class Expressions(Calls, CheckContext):
             if (found := self.scope.find(base)) is not None and isinstance(found.type, Tile):
                 return self._attr(Attr(Name(base, span=e.span), attribute, span=e.span))
         if symbol is None:
-            raise fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, [*self.scope.visible(), *self.builtins()]))
+            raise self._unknown(e)
         if symbol.value is not None:
             return literal(symbol.value.value, e)
         return typed(e, symbol.type)
+
+    def _unknown(self, e: Name) -> CakeError:
+        if self.form is Form.SCHEDULE and e.id in DERIVED_NAMES:
+            return fail("type/form", f"'{e.id}' belongs to the derived form", e.span, why="who executes a statement of the schedule form follows from the statement")
+        if e.id in self.later:
+            return fail("type/unknown-name", f"const '{e.id}' is declared further on", e.span, fix="a const may use those before it: move it up")
+        known = [*self.scope.visible(), *self.builtins()]
+        return fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, known))
 
     # --- operators
 
@@ -124,7 +137,7 @@ class Expressions(Calls, CheckContext):
         t = operand.type
         match e.op, operand:
             case ("-", Int(v)):
-                return literal(-v, e)
+                return self.expr(literal(-v, e))
             case ("-", Float(v)):
                 return literal(-v, e)
             case ("+", _) if is_int(t) or is_float_like(t):
@@ -144,7 +157,7 @@ class Expressions(Calls, CheckContext):
         if e.op == "-" and is_float_like(t):
             function = self._operator("-", e, t)
             return typed(out, function.result(Call(Name("-", span=e.span), (operand,), span=e.span), self))
-        raise fail("type/operand", f"'{e.op}' does not apply to a {t}", e.span)
+        raise fail("type/operand", f"'{e.op}' does not apply to {described(t)}", e.span)
 
     def _binary(self, e: Binary) -> Expr:
         left, right = self.operand_of(e.left), self.operand_of(e.right)
@@ -162,18 +175,18 @@ class Expressions(Calls, CheckContext):
             return self._tilewise(e, left, right)
         if is_float_like(left.type) or is_float_like(right.type):
             return self._floats(e, left, right)
-        raise fail("type/operand", f"'{e.op}' does not apply to a {left.type} and a {right.type}", e.span)
+        raise fail("type/operand", f"'{e.op}' does not apply to {described(left.type)} and {described(right.type)}", e.span)
 
     def _product(self, e: Binary, left: Expr, right: Expr) -> Expr:
         for side in (left, right):
             if not isinstance(side.type, Tile) or len(side.type.groups) != 1 or len(side.type.shape) != 2:
-                raise fail("type/product", f"'@' takes two-dimensional tiles, not a {side.type}", side.span)
+                raise fail("type/product", f"'@' takes two-dimensional tiles, not {described(side.type)}", side.span)
         return typed(replace(e, left=left, right=right), Product(left.type, right.type))
 
     def _logic(self, e: Binary, left: Expr, right: Expr) -> Expr:
         for side in (left, right):
             if not is_bool(side.type):
-                raise fail("type/not-a-condition", f"'{e.op}' takes conditions, not a {side.type}", side.span)
+                raise fail("type/not-a-condition", f"'{e.op}' takes conditions, not {described(side.type)}", side.span)
         stop = e.op == "or"  # the value that decides at once
         for a, b in ((left, right), (right, left)):
             if isinstance(a, Bool):
@@ -181,17 +194,17 @@ class Expressions(Calls, CheckContext):
         return typed(replace(e, left=left, right=right), Scalar(BOOL, level_of(left, right)))
 
     def _integers(self, e: Binary, left: Expr, right: Expr) -> Expr:
-        level = level_of(left, right)
         if e.op in ("/", "%") and right.type.range.constant == 0:
             raise fail("type/division-by-zero", "division by zero", e.right.span)
-        out = replace(binary(e.op, left, right), span=e.span)
-        if isinstance(out, Int | Bool):
-            return self.expr(out)
-        if out.type is not None:  # a unit law left one side
-            return out
-        if e.op in COMPARISONS:
-            return typed(out, Scalar(BOOL, level))
-        return typed(out, Scalar(I32, level, ranges.BINARY[e.op](left.type.range, right.type.range)))
+        self.one_integer_type(e, left, right)
+        out = arithmetic(e.op, left, right, e.span)
+        return self.expr(out) if isinstance(out, Int | Bool) else out
+
+    def one_integer_type(self, e: Expr, *args: Expr) -> None:
+        """i32 and u32 do not meet; a literal is of either type."""
+        kinds = {a.type.elem for a in args if not (isinstance(a, Int) and a.value >= 0)}
+        if len(kinds) > 1:
+            raise fail("type/mixed", "an i32 meets a u32", e.span, why="they are divided and compared differently", fix="cast one of them: `i32(..)` or `u32(..)`")
 
     def _floats(self, e: Binary, left: Expr, right: Expr) -> Expr:
         return self._tilewise(e, self.to_float(left), self.to_float(right))
@@ -200,7 +213,7 @@ class Expressions(Calls, CheckContext):
         """An operator on register tiles or float scalars: the function of its name."""
         function = self.registry.functions.get(e.op)
         if function is None:
-            raise fail("type/no-operator", f"'{e.op}' is not defined on {left.type} and {right.type}", e.span, why="no installed plugin offers it")
+            raise fail("type/no-operator", f"'{e.op}' is not defined on {described(left.type)} and {described(right.type)}", e.span, why="no installed plugin offers it")
         self.need_capabilities(function, e)
         call = Call(Name(e.op, span=e.span), (left, right), span=e.span)
         return typed(replace(e, left=left, right=right), function.result(call, self))
@@ -216,7 +229,7 @@ class Expressions(Calls, CheckContext):
     def _operator(self, op: str, e: Expr, t: Type):
         function = self.registry.functions.get(op)
         if function is None:
-            raise fail("type/no-operator", f"'{op}' is not defined on a {t}", e.span, why="no installed plugin offers it")
+            raise fail("type/no-operator", f"'{op}' is not defined on {described(t)}", e.span, why="no installed plugin offers it")
         self.need_capabilities(function, e)
         return function
 
@@ -224,10 +237,18 @@ class Expressions(Calls, CheckContext):
         test, then, other = self.condition(e.test), self.operand_of(e.then), self.operand_of(e.other)
         if isinstance(test, Bool):
             return then if test.value else other
-        if not (is_int(then.type) and is_int(other.type)):
-            raise fail("type/operand", f"'? :' takes integers, not a {then.type} and a {other.type}", e.span)
-        joined = then.type.range.join(other.type.range)
-        return typed(replace(e, test=test, then=then, other=other), Scalar(I32, level_of(test, then, other), joined))
+        if any(isinstance(x.type, Unknown) for x in (test, then, other)):
+            return typed(e, Unknown())
+        level = level_of(test, then, other)
+        if is_int(then.type) and is_int(other.type):
+            self.one_integer_type(e, then, other)
+            elem = integer_elem(then, other)
+            return typed(replace(e, test=test, then=then, other=other), Scalar(elem, level, range_of(then).join(range_of(other))))
+        if any(is_float_like(x.type) for x in (then, other)):
+            then, other = self.to_float(then), self.to_float(other)
+            if all(isinstance(x.type, Scalar) and x.type.elem == F32 for x in (then, other)):
+                return typed(replace(e, test=test, then=then, other=other), Scalar(F32, level))
+        raise fail("type/operand", f"'? :' takes two integers or two f32, not {described(then.type)} and {described(other.type)}", e.span)
 
     # --- indices
 
@@ -242,15 +263,22 @@ class Expressions(Calls, CheckContext):
                 return typed(replace(e, base=base, indices=(self._position(e.indices[0], slots),)), Barriers(kind, None))
             case Tile() as tile if tile.groups and tile.groups[0]:
                 return self._tile_index(e, base, tile)
-        raise fail("type/index", f"a {base.type} can't be indexed", e.span)
+        raise fail("type/index", f"{described(base.type)} can't be indexed", e.span)
 
     def _position(self, e: Expr, extent) -> Expr:
         if isinstance(e, Slice | All):
             raise fail("type/slot-slice", "a slot is named by one index", e.span)
         out = self.integer(e, "the index")
-        if isinstance(extent, int) and isinstance(out, Int) and not 0 <= out.value < extent:
-            raise fail("type/out-of-range", f"index {out.value} is outside 0 .. {extent}", e.span)
+        if isinstance(extent, int):
+            self._inside(out, extent - 1, f"index {{}} is outside 0 .. {extent}", e)
         return out
+
+    def _inside(self, index: Expr, last: int, message: str, at: Expr) -> None:
+        """An index that surely lies outside 0 .. last is an error; of others nothing is said."""
+        r = range_of(index)
+        if r.hi is not None and r.hi < 0 or r.lo is not None and r.lo > last:
+            known = r.constant if r.constant is not None else f"of {r.lo} or more" if r.lo is not None and r.lo > last else f"of {r.hi} or less"
+            raise fail("type/out-of-range", message.format(known), at.span)
 
     def _tile_index(self, e: Index, base: Expr, tile: Tile) -> Expr:
         group = tile.groups[0]
@@ -276,8 +304,10 @@ class Expressions(Calls, CheckContext):
                     lo, size = self.integer(lo, "the start of a slice"), self.constant_int(size, "the size of a slice")
                     if size.value <= 0:
                         raise fail("type/slice-size", f"a slice of {size.value} elements", i.span)
-                    if isinstance(d, int) and tile.space != "global" and isinstance(lo, Int) and not 0 <= lo.value <= d - size.value:
-                        raise fail("type/out-of-range", f"{lo.value} +: {size.value} is outside 0 .. {d}", i.span)
+                    if isinstance(d, int) and tile.space != "global":
+                        if size.value > d:
+                            raise fail("type/out-of-range", f"{size.value} elements of a dimension of {d}", i.span)
+                        self._inside(lo, d - size.value, f"{{}} +: {size.value} is outside 0 .. {d}", i)
                     indices.append(replace(i, lo=lo, size=size))
                     sizes.append(size.value)
                 case _:
@@ -291,7 +321,7 @@ class Expressions(Calls, CheckContext):
             return typed(e, Unknown())
         if e.name == "T" and isinstance(base.type, Tile) and len(base.type.groups) == 1 and len(base.type.shape) == 2:
             return typed(replace(e, base=base), replace(base.type, transposed=not base.type.transposed))
-        raise fail("type/attribute", f"a {base.type} has no '.{e.name}'", e.span, why="`.T` is the transpose of a two-dimensional tile")
+        raise fail("type/attribute", f"{described(base.type)} has no '.{e.name}'", e.span, why="`.T` is the transpose of a two-dimensional tile")
 
     # --- shared checks
 
@@ -320,7 +350,11 @@ class Expressions(Calls, CheckContext):
             )
 
     def related(self, symbol: Symbol) -> tuple[Related, ...]:
-        return (Related("declared here", symbol.span),)
+        return self.at("declared here", symbol.span)
+
+    def at(self, what: str, span: Span) -> tuple[Related, ...]:
+        """A second place of a finding; none where no text wrote it."""
+        return (Related(what, span),) if span.line else ()
 
 
 def _sliced(e: Index) -> bool:

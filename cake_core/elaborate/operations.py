@@ -6,10 +6,16 @@ from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import suggestion
-from cake_core.elaborate.typing import is_bool, is_int, is_register_tile, named
-from cake_core.ir.nodes import Expr, Int, Name, Op, Word, Words
+from cake_core.elaborate.typing import described, is_bool, is_int, is_register_tile, named
+from cake_core.ir.nodes import Expr, Int, Name, Op, Tuple, Word, Words
+from cake_core.ir.places import root
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
 from cake_core.primitive import Operation, Parameter, WordSpec
+from cake_core.source import Span
+
+
+#: Words of the language that this version does not have.
+LATER_WORDS = ("alias", "aligned", "clip", "each", "on", "order", "over", "part")
 
 
 class Operations:
@@ -29,11 +35,12 @@ class Operations:
             raise fail("type/operands", f"'{op.name}' takes {len(primitive.operands)} operands ({names}), not {len(op.operands)}", op.span)
         operands = tuple(self.operand(e, p, op.name) for e, p in zip(op.operands, primitive.operands, strict=True))
         value = self._value(op, primitive)
-        words = self.words(op.words, primitive.words, f"'{op.name}'")
+        words = self.words(op.words, primitive.words, f"'{op.name}'", op.span)
         if op.words.flag is not None and op.words.flag not in primitive.flags:
             raise fail("type/unknown-word", f"'{op.name}' has no flag '{op.words.flag}'", op.words.span if op.words.span.line else op.span, fix=suggestion(op.words.flag, [*primitive.flags, *(w.name for w in primitive.words)], "words"))
         out = replace(op, operands=operands, value=value, words=words)
-        if not any(isinstance(e.type, Unknown) for e in (*operands, *((value,) if value is not None else ()))):
+        parts = (*operands, *((value,) if value is not None else ()), *(w.value for w in words.items))
+        if not any(isinstance(e.type, Unknown) for e in parts):
             primitive.check(out, self)
         return out
 
@@ -58,25 +65,25 @@ class Operations:
             return out
         if not _KINDS[p.kind](t) or p.kind == "tile" and p.spaces and t.space not in p.spaces:
             wanted = f"a tile in {' or '.join(p.spaces)}" if p.kind == "tile" and p.spaces else _NOUNS[p.kind]
-            raise fail("type/operand", f"{what} is a {t}, not {wanted}", e.span)
+            raise fail("type/operand", f"{what} is {described(t)}, not {wanted}", e.span)
         if p.writable:
             self._writable(out, what)
         return out
 
     def _writable(self, e: Expr, what: str) -> None:
-        from cake_core.ir.places import root
-
         name = root(e)
         symbol = self.scope.find(name.id) if name is not None else None
         if symbol is not None and symbol.kind == "tensor" and symbol.node.mode == "in":
             raise fail("type/read-only", f"{what} is '{name.id}', an input", e.span, related=self.related(symbol), fix="declare it `out` or `inout`")
 
-    def words(self, words: Words, specs: tuple[WordSpec, ...], owner: str) -> Words:
-        """Words against their specifications, values typed."""
+    def words(self, words: Words, specs: tuple[WordSpec, ...], owner: str, at: Span) -> Words:
+        """Words against their specifications, values typed. `at`: the statement that they belong to."""
         by_name = {s.name: s for s in specs}
         out: list[Word] = []
         for w in words.items:
             spec = by_name.get(w.name)
+            if spec is None and w.name in LATER_WORDS:
+                raise fail("type/not-implemented", f"word '{w.name}' of {owner} is not implemented yet", w.span)
             if spec is None:
                 raise fail("type/unknown-word", f"{owner} has no word '{w.name}'", w.span, fix=suggestion(w.name, by_name, "words"))
             if any(o.name == w.name for o in out):
@@ -85,7 +92,7 @@ class Operations:
             out.append(replace(w, value=self._word(w, spec, owner)))
         for spec in specs:
             if spec.required and self.form in spec.form and not any(o.name == spec.name for o in out):
-                raise fail("type/missing-word", f"{owner} needs the word '{spec.name}'", words.span if words.span.line else None, why=spec.help or None)
+                raise fail("type/missing-word", f"{owner} needs the word '{spec.name}'", at, why=spec.help or None)
         return replace(words, items=tuple(out))
 
     def _word(self, w: Word, spec: WordSpec, owner: str) -> Expr:
@@ -100,6 +107,9 @@ class Operations:
                 if isinstance(w.value, Int):
                     return self.expr(w.value)
                 raise fail("type/word", f"{what} is not a name", w.value.span)
+            case "numbers":
+                items = w.value.items if isinstance(w.value, Tuple) else (w.value,)
+                return Tuple(tuple(self.constant_int(e, what) for e in items), span=w.value.span)
             case "axis":
                 if isinstance(w.value, Name) and w.value.id == self.cluster_axis:
                     return w.value

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from cake_core.diagnostics import Related, fail
+from cake_core.diagnostics import CakeError, Related, fail
 from cake_core.ir.nodes import Expr, Node
-from cake_core.ir.types import Type
+from cake_core.ir.types import Type, Unknown
 from cake_core.source import Span
+
+#: Names that the language gives a meaning, in one form of a text or in both.
+RESERVED = ("leader", "warp", "cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,10 @@ class Scope:
 
     def bind(self, name: str, symbol: Symbol, *, shadows: tuple[str, ...] = ()) -> None:
         """Add `name`; a name that is visible already is an error unless its kind is one of `shadows`."""
+        if name in RESERVED:
+            raise fail("type/redefined", f"'{name}' is a name of the language", symbol.span, fix="choose another name")
         old = self.find(name)
-        if old is not None and old.kind not in shadows and symbol.span != old.span:
+        if old is not None and not isinstance(old.type, Unknown) and old.kind not in shadows:
             raise fail(
                 "type/redefined",
                 f"'{name}' is already a {old.kind}",
@@ -58,6 +63,11 @@ class Scope:
                 fix="choose another name",
             )
         self.names[name] = symbol
+
+
+def reported() -> CakeError:
+    """Ends a statement that hangs on an error which was reported already: no finding of its own."""
+    return CakeError()
 
 
 def suggestion(name: str, known, what: str = "") -> str | None:

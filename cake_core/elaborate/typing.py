@@ -7,7 +7,7 @@ from dataclasses import replace
 from cake_core.ir import ranges
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Bool, Expr, Float, Int, Name, Option
-from cake_core.ir.types import BOOL, F32, I32, Level, Named, Scalar, Tile, Type, Value
+from cake_core.ir.types import BOOL, F32, I32, Barriers, Level, Named, Product, Scalar, Tile, Type, Value, dim_text
 
 
 def typed(node: Expr, type_: Type) -> Expr:
@@ -59,6 +59,35 @@ def range_of(e: Expr) -> ranges.Range:
 def held(t: Type) -> Type:
     """The type under which a name holds a value: a fragment read is a value."""
     return Value(t.elem, tuple(t.shape), t.axis, t.part) if isinstance(t, Tile) else t
+
+
+def described(t: Type | None) -> str:
+    """A type in words, with its article: what messages say of an expression."""
+    match t:
+        case Scalar(elem):
+            return "a condition" if elem == BOOL else _with_article(elem.name)
+        case Tile():
+            shape = "".join("[" + ", ".join(map(dim_text, g)) + "]" for g in t.groups if g)
+            what = f"{t.elem}{shape}{'.T' if t.transposed else ''}"
+            if t.space == "frag":
+                return f"a fragment {what}" if shape else f"one {t.elem} of a fragment"
+            return f"{_with_article(what)} in {t.space} memory" if shape else f"one {t.elem} in {t.space} memory"
+        case Value():
+            return _with_article(str(t))
+        case Product():
+            return "a product"
+        case Barriers(kind, slots):
+            return f"one {kind}" if slots is None else f"an array of {kind}"
+        case Named(kind, name):
+            return f"the {NOUNS.get(kind, kind)} '{name}'"
+    return f"{t}"
+
+
+NOUNS = {"tiles": "tile schedule", "symbol": "name"}
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiof' and not noun.startswith('u') else 'a'} {noun}"
 
 
 def name_of(e: Expr | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cake_core.ir import ranges
 from cake_core.ir.nodes import (
     Assign,
     Binary,
@@ -21,6 +22,7 @@ from cake_core.ir.nodes import (
     Word,
     Words,
 )
+from cake_core.ir.types import BOOL, I32, U32, Elem, Level, Scalar
 from cake_core.source import NOWHERE, Span
 
 LEADER = Name("leader")
@@ -66,6 +68,57 @@ _FOLD = {
     "==": lambda x, y: x == y,
     "!=": lambda x, y: x != y,
 }
+
+
+# --- typed integer arithmetic ----------------------------------------------------------------------------------------
+
+COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+
+#: Functions of the core on integers, and how many arguments each takes.
+INTEGER_CALLS = {"ceildiv": 2, "min": 2, "max": 2, "clamp": 3}
+
+_RANGES = {"ceildiv": ranges.ceildiv, "min": ranges.minimum, "max": ranges.maximum, "clamp": ranges.clamp}
+_VALUES = {"ceildiv": lambda a, b: -(-a // b), "min": min, "max": max, "clamp": lambda x, lo, hi: min(max(x, lo), hi)}
+
+
+def integer_elem(*args: Expr) -> Elem:
+    """The type that integers of these operands give: literals follow the others."""
+    kinds = [a.type.elem for a in args if not isinstance(a, Int)]
+    return kinds[0] if kinds else I32
+
+
+def arithmetic(op: str, left: Expr, right: Expr, at: Span) -> Expr:
+    """`left op right` of typed integers, folded and typed: an integer or, for a comparison, a condition."""
+    out = replace(binary(op, left, right), span=at)
+    level = max(left.type.level, right.type.level)
+    if isinstance(out, Bool) or op in COMPARISONS:
+        return replace(out, type=Scalar(BOOL, Level.CTA if isinstance(out, Bool) else level))
+    if isinstance(out, Int):
+        return replace(out, type=Scalar(I32, Level.CTA, ranges.constant(out.value)))
+    if out.type is not None:  # a unit law left one side
+        return out
+    elem = integer_elem(left, right)
+    return replace(out, type=Scalar(elem, level, _held(elem, ranges.BINARY[op](left.type.range, right.type.range))))
+
+
+def integer_call(e: Call) -> Expr:
+    """A call of one of `INTEGER_CALLS` on typed integers, folded and typed."""
+    args = e.positional
+    values = [a.value if isinstance(a, Int) else None for a in args]
+    if None not in values and not (e.name == "ceildiv" and values[1] == 0):
+        value = _VALUES[e.name](*values)
+        return Int(value, span=e.span, type=Scalar(I32, Level.CTA, ranges.constant(value)))
+    elem = integer_elem(*args)
+    level = max(a.type.level for a in args)
+    return replace(e, type=Scalar(elem, level, _held(elem, _RANGES[e.name](*(a.type.range for a in args)))))
+
+
+def _held(elem: Elem, r: ranges.Range) -> ranges.Range:
+    """u32 wraps round: what leaves its bounds is anything."""
+    return r if elem != U32 or r.nonneg and r.hi is not None and r.hi < 2**32 else ranges.ANY
+
+
+# --- shorthands ------------------------------------------------------------------------------------------------------
 
 
 def add(a, b) -> Expr:

@@ -6,17 +6,21 @@ command line read them from there, so a derived text that a person wrote is trea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
+from types import MappingProxyType
 
-from cake_core.ir.nodes import Declare, Expr, Int, Kernel, Name, Op, Role, Words
+from cake_core.diagnostics import fail
+from cake_core.ir.nodes import Declaration, Declare, Expr, Index, Int, Kernel, Name, Op, Role, Tuple, Words
 from cake_core.ir.types import ELEMENTS, Elem
 from cake_core.source import Span
 
 
 @dataclass(frozen=True, slots=True)
 class RolePlan:
-    """`warps` of one instance; `first` warp of the CTA; `pad` idle warps behind the last instance; `entry`: role words."""
+    """`warps` of one instance; `first` warp of the CTA; `pad` idle warps behind the last instance; `entry`: role words. `on`:
+    rank in its pair of the one CTA that has the role; None: every CTA has it."""
 
     name: str
     instances: int
@@ -25,6 +29,7 @@ class RolePlan:
     pad: int
     entry: dict[str, int]
     span: Span
+    on: int | None = None
 
     @property
     def end(self) -> int:
@@ -60,6 +65,25 @@ class BufferPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorPlan:
+    """A buffer in tensor memory. `column` of its first slot from the allocation's address `base`; `slot_columns` from one
+    slot to the next, equally many for each element of a row."""
+
+    name: str
+    elem: Elem
+    slots: tuple[int, ...]
+    shape: tuple[int, ...]
+    column: int
+    slot_columns: int
+    base: Expr
+    span: Span
+
+    @property
+    def columns(self) -> int:
+        return self.slot_columns * prod(self.slots)
+
+
+@dataclass(frozen=True, slots=True)
 class BarrierPlan:
     name: str
     kind: str
@@ -90,6 +114,8 @@ class Plan:
     barriers: dict[str, BarrierPlan]
     launch: LaunchPlan
     cluster: int
+    tensors: dict[str, TensorPlan] = field(default_factory=dict)
+    pair: bool = False
 
     @property
     def warps(self) -> int:
@@ -125,16 +151,41 @@ def constants(group: tuple[Expr, ...]) -> tuple[int, ...]:
     return tuple(e.value for e in group if isinstance(e, Int))
 
 
-def read_plan(kernel: Kernel, group_warps: dict[str, int]) -> Plan:
-    """Read the plan off an elaborated derived kernel. `group_warps`: warps of each thread group, by name."""
-    roles, buffers, barriers, launch = [], {}, {}, None
+def layout_words(d: Declaration) -> dict[str, object]:
+    """The words of a fragment's declaration that its layout reads: numbers, names and tuples of them."""
+    return {w.name: _word(w.value) for w in d.words.items if w.name != "layout"}
+
+
+def _word(e: Expr):
+    match e:
+        case Int(v):
+            return v
+        case Name(id):
+            return id
+        case Tuple(items):
+            return tuple(_word(i) for i in items)
+    raise fail("derive/not-constant", "a word of a fragment is a number, a name or a tuple of them", e.span)
+
+
+def warp_grid(words: Words, warps: int) -> tuple[int, int]:
+    """Rows and columns of the grid of an instance's warps, from the word `over (r, c)` or `grid (r, c)`; one column without it."""
+    match words.get("over") or words.get("grid"):
+        case Tuple((Int(rows), Int(columns))):
+            return rows, columns
+    return warps, 1
+
+
+def read_plan(kernel: Kernel, group_warps: dict[str, int], spaces: Mapping[str, object] = MappingProxyType({})) -> Plan:
+    """Read the plan off an elaborated derived kernel. `group_warps`: warps of each thread group, by name. `spaces`: the
+    registered ones, of which those of tensor memory are asked for sizes."""
+    roles, buffers, barriers, tensors, launch = [], {}, {}, {}, None
     for s in kernel.body:
         match s:
             case Role():
                 entry = {w.name: w.value.value for w in s.words.items if w.name not in ("at", "pad", "aligned") and isinstance(w.value, Int)}
                 instances = s.instances.value if isinstance(s.instances, Int) else 1
                 warps = s.count.value * group_warps[s.group]
-                roles.append(RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span))
+                roles.append(RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span, pair_rank(s.words)))
             case Declare(space="shared"):
                 for d in s.declarations:
                     *slots, shape = map(constants, d.declared.groups)
@@ -144,11 +195,32 @@ def read_plan(kernel: Kernel, group_warps: dict[str, int]) -> Plan:
                 for d in s.declarations:
                     slots = constants(d.declared.groups[0])[0] if d.declared.groups else 1
                     barriers[d.name] = BarrierPlan(d.name, d.declared.name, slots, integer(d.words, "count", 1), integer(d.words, "at"), d.span)
+            case Declare(space) if space in spaces and spaces[space].memory == "tensor":
+                tensors |= {d.name: tensor_plan(d, spaces[space]) for d in s.declarations}
             case Op(name="launch"):
                 ctas = integer(s.words, "ctas") or None
                 launch = LaunchPlan(s.operands[0], s.words.flag == "persistent", ctas, s.span)
     cluster = kernel.cluster.axis.value.value if kernel.cluster and isinstance(kernel.cluster.axis.value, Int) else 1
-    return Plan(tuple(roles), buffers, barriers, launch or LaunchPlan(Int(1), False, None, kernel.span), cluster)
+    pair = kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
+    return Plan(tuple(roles), buffers, barriers, launch or LaunchPlan(Int(1), False, None, kernel.span), cluster, tensors, pair)
+
+
+def pair_rank(words: Words) -> int | None:
+    """Rank in its pair of the CTA that `on pair[r]` names; None for `on pair`, and without the word."""
+    match words.get("on"):
+        case Index(_, (Int(rank),)):
+            return rank
+    return None
+
+
+def tensor_plan(d: Declaration, space) -> TensorPlan:
+    """A declaration in tensor memory, sizes constant. Raises CakeError for a shape that has no place there."""
+    *slots, shape = map(constants, d.declared.groups)
+    elem = ELEMENTS[d.declared.name]
+    columns = space.columns(shape, elem)
+    if columns is None:
+        raise fail("derive/tensor-shape", f"'{d.name}' is {elem}{list(shape)}, which has no place in '{space.name}'", d.span, resource=d.name, why=space.doc or None)
+    return TensorPlan(d.name, elem, tuple(x for g in slots for x in g), shape, integer(d.words, "at"), columns, d.words.get("base") or Int(0), d.span)
 
 
 def launch_statement(items: Expr | str, persistent: bool, ctas: int | None = None) -> Op:
