@@ -1,4 +1,4 @@
-"""Functions that the special function unit approximates; the error bounds are the ISA's."""
+"""Functions of one instruction an element; the error bounds are the ISA's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cake_math.operands import f32_result
 
 
 @dataclass(frozen=True, kw_only=True)
-class Approximate(Function):
-    """One instruction an element, on f32 scalars and register tiles."""
+class OneInstruction(Function):
+    """On f32 scalars and register tiles."""
 
     opcode: str
 
@@ -24,14 +24,39 @@ class Approximate(Function):
         return tuple(cx.b.op(self.opcode, x) for x in cx.registers(call.positional[0]))
 
 
-RSQRT = Approximate(
-    name="rsqrt",
-    opcode="rsqrt.approx.f32",
-    doc="1 / sqrt(x), approximate; subnormals are kept (PTX ISA, Floating Point Instructions, rsqrt).",
-)
-EXP2 = Approximate(
-    name="exp2",
-    opcode="ex2.approx.ftz.f32",
-    doc="2 to the x, approximate; subnormal inputs count as zero and subnormal results become zero "
-    "(PTX ISA, Floating Point Instructions, ex2).",
+_FTZ = "subnormal inputs and results become zero"
+_ISA = "PTX ISA, Floating Point Instructions"
+FUNCTIONS = (
+    OneInstruction(name="abs", opcode="abs.f32", doc=f"|x|, exact ({_ISA}, abs)."),
+    OneInstruction(
+        name="exp2",
+        opcode="ex2.approx.ftz.f32",
+        doc=f"2 to the x, approximate; relative error 2**-22; {_FTZ} ({_ISA}, ex2).",
+    ),
+    OneInstruction(
+        name="log2",
+        opcode="lg2.approx.ftz.f32",
+        doc="Logarithm to the base 2, approximate; absolute error 2**-22 for x in (0.5, 2), relative error 2**-22 elsewhere; "
+        f"{_FTZ} ({_ISA}, lg2).",
+    ),
+    OneInstruction(
+        name="rcp",
+        opcode="rcp.approx.ftz.f32",
+        doc=f"1 / x, approximate; error 1 unit in the last place; {_FTZ} ({_ISA}, rcp).",
+    ),
+    OneInstruction(
+        name="rsqrt",
+        opcode="rsqrt.approx.f32",
+        doc=f"1 / sqrt(x), approximate; relative error 2**-22.9; subnormals are kept ({_ISA}, rsqrt).",
+    ),
+    OneInstruction(
+        name="sqrt",
+        opcode="sqrt.approx.ftz.f32",
+        doc=f"Square root, approximate; relative error 2**-23; {_FTZ} ({_ISA}, sqrt).",
+    ),
+    OneInstruction(
+        name="tanh",
+        opcode="tanh.approx.f32",
+        doc=f"Hyperbolic tangent, approximate; relative error 2**-11; subnormals are kept ({_ISA}, tanh).",
+    ),
 )

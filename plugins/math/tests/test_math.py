@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from cake_core.assemble import assemble
@@ -120,7 +122,12 @@ def xyz(cx):
         (lambda x, y, z: binary("+", x, number(1.0)), ["add.rn.f32 %f3, %f0, 0f3F800000;"]),
         (lambda x, y, z: binary("/", number(1.0), number(3.0)), ["div.rn.f32 %f3, 0f3F800000, 0f40400000;"]),
         (lambda x, y, z: binary("-", binary("*", x, y), number(2.0)), ["fma.rn.f32 %f3, %f0, %f1, 0fC0000000;"]),
+        (lambda x, y, z: call("abs", x), ["abs.f32 %f3, %f0;"]),
         (lambda x, y, z: call("exp2", x), ["ex2.approx.ftz.f32 %f3, %f0;"]),
+        (lambda x, y, z: call("log2", x), ["lg2.approx.ftz.f32 %f3, %f0;"]),
+        (lambda x, y, z: call("rcp", x), ["rcp.approx.ftz.f32 %f3, %f0;"]),
+        (lambda x, y, z: call("sqrt", x), ["sqrt.approx.ftz.f32 %f3, %f0;"]),
+        (lambda x, y, z: call("tanh", x), ["tanh.approx.f32 %f3, %f0;"]),
     ],
 )
 def test_operators(build, text):
@@ -246,6 +253,44 @@ def test_a_pair_needs_two_elements():
         cx.registers(call("bf16", cx.frag("x", F32, 1)))
 
 
+# --- erf
+
+
+def evaluated(text, x):
+    """What instructions on f32 give, each rounded to f32; `ex2` as exact as f32 can be."""
+    registers = {"%f0": x}
+
+    def value(operand):
+        return np.float32(struct.unpack(">f", bytes.fromhex(operand[2:]))[0]) if operand.startswith("0f") else registers[operand]
+
+    steps = {
+        "abs": np.abs,
+        "min": np.minimum,  # of NaN and a number: NaN, as min.NaN
+        "fma": lambda a, b, c: a.astype(np.float64) * b + c,
+        "mul": lambda a, b: a.astype(np.float64) * b,
+        "ex2": lambda a: np.exp2(a.astype(np.float64)),
+        "sub": np.subtract,
+        "copysign": lambda sign, of: np.copysign(of, sign),
+    }
+    for line in text:
+        opcode, out, *operands = line.rstrip(";").replace(",", "").split()
+        registers[out] = np.asarray(steps[opcode.split(".")[0]](*map(value, operands))).astype(np.float32)
+    return registers[out]
+
+
+def test_erf():
+    """The error that its text states, less what the approximate exponential may add: 2**-22."""
+    cx = Registers()
+    _, text = lowered(cx, call("erf", cx.scalar("x")))
+    assert [line.split(".")[0] for line in text] == ["abs", "min"] + ["fma"] * 6 + ["mul", "ex2", "sub", "copysign"]
+    x = np.concatenate([np.linspace(-6, 6, 60_001), np.geomspace(1e-30, 4, 5_000)]).astype(np.float32)
+    error = np.abs(evaluated(text, x) - np.vectorize(math.erf)(x.astype(np.float64)))
+    assert error.max() < 5e-7 - 2.0**-22
+    special = evaluated(text, np.array([0.0, -0.0, math.inf, -math.inf, math.nan], np.float32))
+    assert special[:4].tolist() == [0, 0, 1, -1] and np.signbit(special[:2]).tolist() == [False, True] and np.isnan(special[4])
+
+
 def test_every_function_cites_its_source():
-    assert {"+", "-", "*", "/", "f32", "bf16", "f16", "rsqrt", "exp2"} == set(FUNCTIONS)
+    functions = {"abs", "exp2", "log2", "rcp", "rsqrt", "sqrt", "tanh", "erf"}
+    assert {"+", "-", "*", "/", "f32", "bf16", "f16"} | functions == set(FUNCTIONS)
     assert all("PTX ISA" in f.doc for f in FUNCTIONS.values())
