@@ -34,7 +34,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         groups = {"warp": 1, **{n: g.warps for n, g in self.registry.groups.items()}}
-        self.plan = read_plan(self.kernel, groups | {f"{n}s": w for n, w in groups.items()})
+        self.plan = read_plan(self.kernel, groups | {f"{n}s": w for n, w in groups.items()}, self.registry.spaces)
 
     def role(self, name: str) -> RolePlan:
         return next(r for r in self.plan.roles if r.name == name)

@@ -12,13 +12,14 @@ from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
 from cake_core.derive.pipelines import Planner
 from cake_core.derive.schedules import Schedule, expand
+from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
 from cake_core.derive.warps import Placed, place
 from cake_core.diagnostics import Sink, fail
-from cake_core.effects import Proxy, Rendezvous
+from cake_core.effects import ByCommit, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, For, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Var, Word
-from cake_core.ir.plan import launch_statement
+from cake_core.ir.plan import launch_statement, warp_grid
 from cake_core.ir.types import ELEMENTS, Tile
 from cake_core.primitive import Form, Protocol, ThreadGroup
 
@@ -45,13 +46,15 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
 
     protocol = _protocol(registry, arch, kernel) if plans else None
     barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()
-    memory = plan_memory(kernel, barriers, asked, swizzles)
+    tensor = plan_tensor(kernel, registry, arch, fresh)
+    words = (tensor.word,) if tensor is not None else ()
+    memory = plan_memory(replace(kernel, body=(*kernel.body, *words)), barriers, asked, swizzles)
     frame = Frame(
         registry=registry,
         arch=arch,
         cluster_axis=axis,
         cluster_size=cluster,
-        declarations={d.name: d for s in memory for d in s.declarations},
+        declarations={d.name: d for s in (*memory, *(tensor.declared if tensor is not None else ())) for d in s.declarations},
         types=_types(kernel),
         swizzles=swizzles,
         plans=plans,
@@ -59,6 +62,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         schedule=schedule,
         barrier_ids=_barrier_ids(kernel, registry, arch, placed, sink),
         other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC),
+        by_engine=frozenset((t.role, t.buffer) for t in touched if t.access.proxy is Proxy.TENSOR or isinstance(t.access.completion, ByCommit)),
         sink=sink,
         fresh=fresh,
     )
@@ -68,7 +72,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
             p = placed[role.name]
             roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded, held[role.name]), p))
     sink.stop_if_errors()
-    return replace(kernel, body=_assemble(kernel, schedule, memory, plans, protocol, roles, registry, arch, cluster))
+    return replace(kernel, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, roles, registry, arch, cluster))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ class Asking:
 
     def __init__(self, kernel: Kernel, arch, axis, cluster: int):
         self.form, self.arch, self.cluster_axis, self.cluster_size = Form.SCHEDULE, arch, axis, cluster
-        self.warps, self.group = 0, None
+        self.warps, self.group, self.grid = 0, None, (0, 1)
         self.known = {d.name: d for s in walk(kernel.body) if isinstance(s, Declare) for d in s.declarations}
 
     def declaration(self, name: str):
@@ -139,6 +143,7 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
     cx = Asking(kernel, arch, axis, cluster)
     for role in kernel.roles:
         cx.warps, cx.group = placed[role.name].warps, groups[role.group].name
+        cx.grid = warp_grid(role.words, cx.warps)
         for s in walk(role.body):
             if not isinstance(s, Op) or (operation := registry.operations.get(s.name)) is None:
                 continue
@@ -189,18 +194,35 @@ def _barrier_ids(kernel: Kernel, registry, arch, placed: dict[str, Placed], sink
 
 
 def _header(role: Role, p: Placed) -> Role:
-    placed = (Word("at", lift(p.first)), *role.words.items, *((Word("pad", lift(p.pad)),) if p.pad else ()))
+    words = tuple(w for w in role.words.items if w.name != "over")  # the warp grid stands on the fragments now
+    placed = (Word("at", lift(p.first)), *words, *((Word("pad", lift(p.pad)),) if p.pad else ()))
     return replace(role, words=replace(role.words, items=placed))
 
 
-def _assemble(kernel: Kernel, schedule: Schedule | None, memory, plans, protocol, roles: list[Role], registry, arch, cluster: int) -> Block:
-    """The kernel's body: lets, launch, memory, barrier initialisation, roles, exit (S18)."""
+def _assemble(
+    kernel: Kernel, schedule: Schedule | None, memory, tensor: TensorMemory | None, plans, protocol, roles: list[Role], registry, arch, cluster: int
+) -> Block:
+    """The kernel's body: lets, launch, memory, barrier initialisation, tensor memory, roles, exit (S18)."""
     lets: list[Stmt] = [s for s in kernel.body if isinstance(s, Let)]
     prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
-    meet = lambda scope: operation_with(registry, arch, lambda e: isinstance(e, Rendezvous) and e.scope == scope, f"a barrier of the {scope}", kernel.span)  # noqa: E731
+    find = lambda wanted, what: operation_with(registry, arch, wanted, what, kernel.span)  # noqa: E731
+    meet = lambda scope: find(lambda e: isinstance(e, Rendezvous) and e.scope == scope, f"a barrier of the {scope}")  # noqa: E731
+    together = "cluster" if cluster > 1 else "cta"
     setup: list[Stmt] = []
+    leave: list[Stmt] = []
     if plans:
         inits = tuple(s for p in plans.values() for s in protocol.initialise(p))
-        setup = [by_leader(*inits, *protocol.publish(cluster)), meet("cluster" if cluster > 1 else "cta")]
-    leave: list[Stmt] = [meet("cluster")] if cluster > 1 else []
+        setup.append(by_leader(*inits, *protocol.publish(cluster)))
+    if tensor is not None:
+        setup.append(by_first_warp((meet("warp"), *tensor.take)))  # one lane of this warp was busy with the barriers
+    if setup:
+        setup.append(meet(together))
+    if cluster > 1:
+        leave.append(meet("cluster"))
+    if tensor is not None:
+        setup += [tensor.address, *tensor.declared]
+        if cluster == 1:
+            leave += [meet("warp"), meet("cta")]  # the leader of a role may come alone
+        after = find(lambda e: isinstance(e, Fence) and e.kind == "tensor_after", "a fence of the tensor engine")
+        leave.append(by_first_warp((meet("warp"), after, *tensor.free)))
     return (*lets, *prologue, *memory, *setup, *roles, *leave)

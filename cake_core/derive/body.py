@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import gcd
 
 from cake_core.derive.accesses import effects_of, operation_with
-from cake_core.derive.distribution import Fragments, choose, distribution
+from cake_core.derive.distribution import Fragments, choose, distribution, on_grid
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
 from cake_core.diagnostics import Sink, fail
@@ -60,6 +60,7 @@ class Frame:
     schedule: Schedule | None
     barrier_ids: dict[tuple[str, str], int]
     other_proxies: frozenset[str]  # buffers that something reads or writes through another proxy than threads do
+    by_engine: frozenset[tuple[str, str]]  # (role, buffer): the role uses it with the tensor engine, or in tensor memory
     sink: Sink
     fresh: object
 
@@ -196,8 +197,9 @@ class Body(DeriveContext):
         return out
 
     def _fragment(self, d: Declaration) -> Declaration:
-        words = (*d.words.items, Word("layout", Name(self.layouts[d.name].name)))
-        return replace(d, words=replace(d.words, items=words))
+        layout = self.layouts[d.name]
+        d = on_grid(d, layout, self.of)
+        return replace(d, words=replace(d.words, items=(*d.words.items, Word("layout", Name(layout.name)))))
 
     def _items(self, s: For) -> Block:
         schedule = self.frame.schedule
@@ -253,23 +255,36 @@ class Body(DeriveContext):
         cursor = f"{plan.name}_fill"
         let, slot = self._slot(plan, cursor, s)
         protocol = self.frame.protocol
-        return (let, *protocol.acquire(plan, slot, Name(cursor)), *_advance(cursor, s), *protocol.announce(plan, slot))
+        taken = protocol.acquire(plan, slot, Name(cursor))
+        return (let, *taken, *self._engine_fence("tensor_after", plan, s), *_advance(cursor, s), *protocol.announce(plan, slot))
 
     def _commit(self, s: Op, plan: PipelinePlan) -> Block:
         if plan.commit is Signal.BYTES:
             return ()
         cursor = f"{plan.name}_commit"
-        return (*self.pending_fences(), *self.frame.protocol.commit(plan, mod(cursor, plan.slots)), *_advance(cursor, s))
+        before = self._engine_fence("tensor_before", plan, s) if plan.commit is not Signal.ENGINE else ()
+        handed = self.frame.protocol.commit(plan, mod(cursor, plan.slots), plan.engines.get(self.role, ""))
+        return (*self.pending_fences(), *before, *handed, *_advance(cursor, s))
 
     def _wait(self, s: Op, plan: PipelinePlan) -> Block:
         cursor = f"{plan.name}_wait"
         let, slot = self._slot(plan, cursor, s)
-        return (let, *self.frame.protocol.wait(plan, slot, Name(cursor)), *_advance(cursor, s))
+        waited = self.frame.protocol.wait(plan, slot, Name(cursor))
+        return (let, *waited, *self._engine_fence("tensor_after", plan, s), *_advance(cursor, s))
 
     def _release(self, s: Op, plan: PipelinePlan) -> Block:
         cursor = f"{plan.name}_release"
         how = plan.releases[self.role]
-        return (*self.frame.protocol.release(plan, mod(cursor, plan.slots), how), *_advance(cursor, s))
+        before = self._engine_fence("tensor_before", plan, s) if how is not Signal.ENGINE else ()
+        handed = self.frame.protocol.release(plan, mod(cursor, plan.slots), how, plan.engines.get(self.role, ""))
+        return (*before, *handed, *_advance(cursor, s))
+
+    def _engine_fence(self, kind: str, plan: PipelinePlan, s: Op) -> Block:
+        """What orders this role's use of the tensor engine, or of tensor memory, with a hand-off of `plan` (PTX ISA, Tensor
+        memory consistency, thread synchronisation). An engine's own commit needs none."""
+        if not any((self.role, buffer) in self.frame.by_engine for buffer in plan.buffers):
+            return ()
+        return (operation_with(self.frame.registry, self.arch, lambda e: isinstance(e, Fence) and e.kind == kind, "a fence of the tensor engine", s.span),)
 
     def _drain(self, s: Op, plan: PipelinePlan) -> Block:
         """As many releases as slots may be held here: none, a known number, at most one, or a loop."""
@@ -309,7 +324,7 @@ def body_of(role: Role, frame: Frame, warps: int, instances: int, demanded, held
         for d in s.declarations:
             with frame.sink.collecting(role=role.name):
                 layouts[d.name] = choose(frame.registry, d, demanded)
-                whole[d.name] = distribution(layouts[d.name], d, warps, role.name)
+                whole[d.name] = distribution(layouts[d.name], on_grid(d, layouts[d.name], role), warps, role.name)
                 types[d.name] = _fragment_type(d)
     if any(d.name not in whole for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations):
         raise fail("derive/no-layout", f"role '{role.name}' has fragments without a layout", role.span, role=role.name)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cake_core.derive.accesses import Touch, effects_of
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import Access, BySignal, InGroup, Issuer, Mode, Proxy
+from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode, Proxy
 from cake_core.ir.nodes import Block, Kernel, Name, Op, Pipeline, Role
 from cake_core.ir.places import root
 from cake_core.ir.visit import nested
 from cake_core.primitive import PipelinePlan, Signal
+
+
+#: Who hands over by each signal, in words.
+_ACTORS = {Signal.BYTES: "asynchronous copies", Signal.WARPS: "threads", Signal.ENGINE: "the tensor engine"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +43,48 @@ class Planner:
         fills = [t for t in self.touches if t.role == producer and t.buffer in p.buffers and t.access.mode is Mode.WRITE]
         if not fills:
             raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer)
-        commit = self._commit(p, fills)
+        commit, engines = self._commit(p, fills), self._engines(p)
         multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
         empty_at = tuple(range(self.cluster)) if multicast else ()
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
         empty = sum(self._arrivals(role, how) for role, how in releases.items()) * max(1, len(empty_at))
         full = 1 if commit is Signal.BYTES else self._arrivals(producer, commit)
         bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
-        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, empty_at=empty_at)
+        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, empty_at=empty_at, engines=engines)
+
+    def _engines(self, p: Pipeline) -> dict[str, str]:
+        """By role, the operation that commits what its engine does with the pipeline's buffers."""
+        return {t.role: t.access.completion.engine for t in self.touches if t.buffer in p.buffers and isinstance(t.access.completion, ByCommit)}
 
     def _commit(self, p: Pipeline, fills: list[Touch]) -> Signal:
-        asynchronous = [t for t in fills if isinstance(t.access.completion, BySignal)]
-        plain = [t for t in fills if t not in asynchronous]
-        if asynchronous and plain:
+        signal = self._one_kind(p, fills, "filled", lambda a: Signal.BYTES if isinstance(a.completion, BySignal) else Signal.WARPS)
+        if signal is Signal.WARPS and any(t.access.proxy is Proxy.ASYNC for t in fills):
+            raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", fills[0].by.span)
+        return signal
+
+    def _one_kind(self, p: Pipeline, uses: list[Touch], how: str, otherwise: Callable[[Access], Signal]) -> Signal:
+        """The signal that all uses of a slot ask for. Raises CakeError where they differ."""
+        kinds = [Signal.ENGINE if isinstance(t.access.completion, ByCommit) else otherwise(t.access) for t in uses]
+        other = next((t for t, k in zip(uses, kinds, strict=True) if k is not kinds[0]), None)
+        if other is not None:
+            first, second = _ACTORS[kinds[0]], _ACTORS[kinds[uses.index(other)]]
             raise fail(
                 "derive/mixed-hand-off",
-                f"pipeline '{p.name}' is filled both by asynchronous copies and by threads",
-                plain[0].by.span,
-                role=plain[0].role,
-                related=(Related("an asynchronous fill", asynchronous[0].by.span),),
+                f"pipeline '{p.name}' is {how} both by {first} and by {second}",
+                other.by.span,
+                role=other.role,
+                related=(Related(f"by {first}", uses[0].by.span),),
                 why="one hand-off has one kind of signal (S3)",
                 fix="give each kind its own pipeline",
             )
-        if plain and not all(t.access.proxy is Proxy.GENERIC for t in plain):
-            raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", plain[0].by.span)
-        return Signal.BYTES if asynchronous else Signal.WARPS
+        return kinds[0]
 
     def _release(self, p: Pipeline, role: str) -> Signal:
         """One arrival a warpgroup only if every access was a collective asynchronous operation of one whole warpgroup."""
-        reads = [t.access for t in self.touches if t.role == role and t.buffer in p.buffers]
+        uses = [t for t in self.touches if t.role == role and t.buffer in p.buffers]
+        if uses and self._one_kind(p, uses, "read", lambda a: Signal.WARPS) is Signal.ENGINE:
+            return Signal.ENGINE
+        reads = [t.access for t in uses]
         collective = reads and all(a.issuer is Issuer.WARPGROUP and isinstance(a.completion, InGroup) for a in reads)
         group = self.registry.groups.get(Issuer.WARPGROUP)
         whole = group is not None and self.placed[role].warps == group.warps
@@ -74,7 +92,7 @@ class Planner:
 
     def _arrivals(self, role: str, how: Signal) -> int:
         placed = self.placed[role]
-        return placed.instances * (1 if how is Signal.COLLECTIVE else placed.warps)
+        return placed.instances * (placed.warps if how is Signal.WARPS else 1)
 
     # --- transaction bytes
 

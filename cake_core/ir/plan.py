@@ -153,7 +153,7 @@ def constants(group: tuple[Expr, ...]) -> tuple[int, ...]:
 
 def layout_words(d: Declaration) -> dict[str, object]:
     """The words of a fragment's declaration that its layout reads: numbers, names and tuples of them."""
-    return {w.name: _word(w.value) for w in d.words.items if w.name != "layout"}
+    return {w.name: _word(w.value) for w in d.words.items if w.name not in ("layout", "part")}
 
 
 def _word(e: Expr):

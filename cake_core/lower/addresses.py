@@ -154,6 +154,31 @@ def element_address(cx: Context, expr: Expr, coordinates: Sequence[Operand]) -> 
     return b.add(address, b.xor(b.mul(column, buffer.elem.bytes), permuted))
 
 
+def tensor_address(cx: Context, expr: Expr) -> tuple[Operand, int]:
+    """See `LowerContext.tensor_address`."""
+    where = place(expr)
+    buffer = cx.plan.tensors.get(where.name)
+    if buffer is None:
+        raise fail("derive/not-tensor", f"'{where.name}' is no buffer in tensor memory", expr.span)
+    if len(where.slots) != len(buffer.slots):
+        raise fail("derive/slot-missing", f"'{where.name}' has {len(buffer.slots)} slot dimensions, {len(where.slots)} are indexed", expr.span)
+    b, width, columns = cx.b, buffer.shape[-1], buffer.slot_columns
+    start = cx.value(where.parts[-1].lo)
+    if columns % width == 0:
+        start = b.mul(start, columns // width)
+    elif isinstance(start, int) and start * columns % width == 0:
+        start = start * columns // width
+    else:
+        raise fail("derive/tensor-column", f"this part of '{where.name}' does not surely start on a whole column", expr.span, why="a column holds 32 bits of a row")
+    variable, constant = cx.value(buffer.base), buffer.column
+    for part in (b.mul(flat(cx, buffer.slots, [cx.value(s) for s in where.slots]), columns), start):
+        if isinstance(part, int):
+            constant += part
+        else:
+            variable = b.add(variable, part)
+    return variable, constant
+
+
 def _linear(cx: Context, buffer: BufferPlan, at: Sequence[Operand]) -> Operand:
     """Byte offset in a row-major slot."""
     offset: Operand = 0

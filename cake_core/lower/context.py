@@ -14,7 +14,7 @@ from cake_core.ir.plan import Plan
 from cake_core.lower import addresses, scalars, values
 from cake_core.lower.inputs import Inputs
 from cake_core.lower.values import Fragment, Held
-from cake_core.primitive import Distribution
+from cake_core.primitive import Distribution, Elements
 from cake_core.ptx.builder import Builder, Operand, Reg
 from cake_core.source import Span
 
@@ -40,10 +40,15 @@ class Context:
     thread: Operand
     distribution: Distribution | None = None
     mutable: set[Reg] = field(default_factory=set)
+    keeps: bool = False  # what is read now is used later: copies are taken of what may change
 
     @property
     def cluster_size(self) -> int:
         return self.plan.cluster
+
+    @property
+    def pair(self) -> bool:
+        return self.plan.pair
 
     # --- scopes
 
@@ -120,6 +125,9 @@ class Context:
     def shared_address(self, expr: Expr) -> Operand:
         return addresses.shared_address(self, expr)
 
+    def tensor_address(self, expr: Expr) -> tuple[Operand, int]:
+        return addresses.tensor_address(self, expr)
+
     def element_address(self, expr: Expr, coordinates: Sequence[Operand]) -> Operand:
         return addresses.element_address(self, expr, coordinates)
 
@@ -164,3 +172,14 @@ class Context:
 
     def broadcast(self, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
         return values.broadcast(self, *exprs)
+
+    def elements(self, *exprs: Expr) -> tuple[Elements, ...]:
+        return values.together(self, *exprs)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        outside, self.keeps = self.keeps, True
+        try:
+            yield
+        finally:
+            self.keeps = outside

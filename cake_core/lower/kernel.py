@@ -41,7 +41,7 @@ class Lowered:
 
 def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
     """Write the PTX of a kernel in derived form, typed by elaboration. Raises CakeError with the findings of all roles."""
-    plan = read_plan(kernel, group_warps(registry))
+    plan = read_plan(kernel, group_warps(registry), registry.spaces)
     before, roles, behind = parts(kernel.body)
     backend = arch.backend()
     launch = entry_launch(plan, arch)

@@ -49,6 +49,9 @@ def _named(cx: Context, binding: Binding):
     if isinstance(expr.type, Value | Tile):
         distribution = cx.distribution_of(expr)
         with cx.distributed(distribution):
+            if elem_of(expr).kind in ("bool", "int", "uint"):  # costs registers only where it is used
+                with cx.keeping():
+                    return Held(elem_of(expr), distribution, (), values.elements(cx, expr))
             return Held(elem_of(expr), distribution, tuple(map(cx.fixed, cx.registers(expr))))
     return cx.fixed(cx.value(expr))
 
@@ -133,6 +136,8 @@ def _declare(cx: Context, s: Declare) -> None:
     if s.space in ("shared", "barrier"):
         return  # in the plan
     space = cx.registry.spaces.get(s.space)
+    if space is not None and space.memory == "tensor":
+        return  # in the plan
     if space is None or space.memory != "registers":
         raise fail("derive/space", f"space '{s.space}' can't be declared here", s.span)
     for d in s.declarations:
