@@ -9,6 +9,9 @@ from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Float, Int, Name,
 from cake_core.ir.types import I32, Elem, Scalar, Tile, Value
 from cake_core.lower.faults import blamed
 from cake_core.lower.walk import walk
+from cake_core.primitive import Distribution, Function
+from cake_core.primitive.distributions import joined
+from cake_core.primitive.elements import Elements, given
 from cake_core.ptx.builder import Operand, Reg
 
 if TYPE_CHECKING:
@@ -86,17 +89,35 @@ def as_call(expr: Expr) -> Call | None:
 
 def call_function(cx: Context, call: Call) -> tuple[Operand, ...]:
     """The elements of a function's result that this thread holds, under the distribution at hand."""
+    function = _function(cx, call)
+    with blamed(function, call.span), cx.distributed(_inside(cx, function, call)):
+        found = function.each(call, cx)
+        return tuple(function.lower(call, cx)) if found is None else tuple(map(found.at, range(found.count)))
+
+
+def call_elements(cx: Context, call: Call) -> Elements:
+    """The same, computed where they are used if the function can do that."""
+    function = _function(cx, call)
+    with blamed(function, call.span), cx.distributed(_inside(cx, function, call)):
+        found = function.each(call, cx)
+        return given(function.lower(call, cx)) if found is None else found
+
+
+def _function(cx: Context, call: Call) -> Function:
     function = cx.registry.functions.get(call.name)
     if function is None:
         raise fail("plugin/no-function", f"no plugin offers the function '{call.name}'", call.span)
-    around = {"elementwise": cx.distribution, "whole": None}
-    if function.arguments in around:
-        inside = around[function.arguments]
-    else:
-        own = [d for d in map(cx.distribution_of, call.positional) if d is not None]
-        inside = max(own, key=lambda d: len(d.shape), default=None)
-    with blamed(function, call.span), cx.distributed(inside):
-        return tuple(function.lower(call, cx))
+    return function
+
+
+def _inside(cx: Context, function: Function, call: Call) -> Distribution | None:
+    """How the arguments of a call lie."""
+    match function.arguments:
+        case "elementwise":
+            return cx.distribution
+        case "whole":
+            return None
+    return joined(map(cx.distribution_of, call.positional))
 
 
 def _called(cx: Context, call: Call) -> Operand:

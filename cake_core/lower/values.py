@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,13 @@ from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
 from cake_core.ir.nodes import Tuple as TupleExpr
 from cake_core.ir.places import Place, root
-from cake_core.ir.types import ELEMENTS, Elem, Product, Scalar, Tile, Value
+from cake_core.ir.plan import layout_words
+from cake_core.ir.types import ELEMENTS, Elem, Named, Product, Scalar, Tile, Value
 from cake_core.lower import scalars
 from cake_core.lower.addresses import place
 from cake_core.primitive import Distribution
+from cake_core.primitive.distributions import AXES, joined
+from cake_core.primitive.elements import Elements, given, one
 from cake_core.ptx.builder import Operand, Reg, Vec
 
 if TYPE_CHECKING:
@@ -39,11 +43,13 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A register tile that a `let` names: its value at that point."""
+    """A register tile that a `let` names: its value at that point. `elements`: instead of registers, where it is computed anew
+    wherever it is used (masks and indices)."""
 
     elem: Elem
     distribution: Distribution | None
     registers: tuple[Operand, ...]
+    elements: Elements | None = None
 
 
 # --- declarations --------------------------------------------------------------------------------------------------
@@ -159,25 +165,28 @@ def shape_of(expr: Expr) -> tuple | None:
 
 def distribution_of(cx: Context, expr: Expr) -> Distribution | None:
     """How the register tile that `expr` computes lies over the threads: as the first fragment in it does."""
-    if isinstance(expr.type, Scalar | Product):
+    if isinstance(expr.type, Scalar | Product | Named):
         return None
     if (held := part(cx, expr)) is not None:
         return held.distribution
+    of = partial(distribution_of, cx)
     match expr:
         case Call():
             function = cx.registry.functions.get(expr.name)
-            parts = expr.positional if function is None or function.arguments == "elementwise" else ()
-            parts = (*parts, *expr.options.values())  # `along = cols(s)` says how a load lies
+            return function.lies(expr, of) if function is not None else joined(map(of, expr.positional))
         case Binary(_, left, right):
-            parts = (left, right)
+            return joined((of(left), of(right)))
         case Unary(_, operand):
-            parts = (operand,)
+            return of(operand)
         case Cond(_, then, other):
-            parts = (then, other)
-        case _:
-            parts = ()
-    found = [d for d in (distribution_of(cx, p) for p in parts) if d is not None]
-    return max(found, key=lambda d: len(d.shape), default=None)  # a tile along an axis is repeated, so the other one decides
+            return joined((of(then), of(other)))
+        case TupleExpr(items):
+            return joined(map(of, items))
+    return None
+
+
+def _places(d: Distribution) -> tuple:
+    return d.layout.places(d.words), d.warps, d.words, d.offsets
 
 
 def _agree(cx: Context, held: Held, expr: Expr) -> None:
@@ -185,7 +194,7 @@ def _agree(cx: Context, held: Held, expr: Expr) -> None:
     asked, own = cx.distribution, held.distribution
     if asked is None or own is None or asked.shape != own.shape:
         return
-    if (asked.layout.name, asked.warps, asked.words, asked.offsets) != (own.layout.name, own.warps, own.words, own.offsets):
+    if _places(asked) != _places(own):
         raise fail(
             "derive/layout-mismatch",
             f"'{own.layout.name}' and '{asked.layout.name}' spread the same shape differently over the threads",
@@ -206,11 +215,50 @@ def registers(cx: Context, expr: Expr) -> tuple[Operand, ...]:
         return tuple(r for item in expr.items for r in registers(cx, item))
     if (held := part(cx, expr)) is not None:
         _agree(cx, held, expr)
-        return held.registers
+        return held.registers if held.elements is None else tuple(map(held.elements.at, range(held.elements.count)))
     call = scalars.as_call(expr)
     if call is None:
         raise fail("derive/not-a-value", "a register tile is needed here", expr.span)
     return scalars.call_function(cx, call)
+
+
+def elements(cx: Context, expr: Expr) -> Elements:
+    """What `registers` holds, computed where it is used if it can be. While `cx.keeps`, of values as they are now."""
+    keep = cx.fixed if cx.keeps else lambda x: x
+    if isinstance(expr.type, Scalar):
+        return one(keep(cx.value(expr)))
+    if (held := part(cx, expr)) is not None:
+        _agree(cx, held, expr)
+        return held.elements or given(map(keep, held.registers))
+    call = scalars.as_call(expr)
+    return scalars.call_elements(cx, call) if call is not None else given(registers(cx, expr))
+
+
+def together(cx: Context, *exprs: Expr) -> tuple[Elements, ...]:
+    """See `LowerContext.elements`."""
+    found = [_spread(cx, e) for e in exprs]
+    count = max(e.count for e in found)
+    floats = any(scalars.elem_of(e).kind == "float" for e in exprs)
+    result = []
+    for expr, e in zip(exprs, found, strict=True):
+        if floats and isinstance(e.single, int) and not isinstance(e.single, bool):
+            e = one(float(e.single))
+        if e.count != count:
+            if e.count != 1 or not isinstance(expr.type, Scalar):
+                raise fail("derive/layout-mismatch", f"a thread holds {e.count} elements of one operand and {count} of another", expr.span)
+            e = e.pick((0,) * count)
+        result.append(e)
+    return tuple(result)
+
+
+def _spread(cx: Context, expr: Expr) -> Elements:
+    """`elements`; a tile along an axis is repeated as in `_repeated`."""
+    own = _axis_distribution(cx, expr)
+    if own is None:
+        return elements(cx, expr)
+    with cx.distributed(own):
+        found = elements(cx, expr)
+    return found.pick(_numbers(cx, own, expr))
 
 
 def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
@@ -234,39 +282,32 @@ def broadcast(cx: Context, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
 
 def _repeated(cx: Context, expr: Expr) -> tuple[Operand, ...]:
     """`registers`; a tile along an axis, where a two-dimensional one is computed, has its element repeated across the other."""
+    own = _axis_distribution(cx, expr)
+    if own is None:
+        return registers(cx, expr)
+    with cx.distributed(own):
+        held = registers(cx, expr)
+    return tuple(held[n] for n in _numbers(cx, own, expr))
+
+
+def _axis_distribution(cx: Context, expr: Expr) -> Distribution | None:
+    """How a tile along an axis lies, where a two-dimensional one is computed; None elsewhere."""
     asked, axis = cx.distribution, getattr(expr.type, "axis", None)
     if axis is None or asked is None or len(asked.shape) != 2:
-        return registers(cx, expr)
+        return None
     own = distribution_of(cx, expr)
     if own is None:
         raise fail("derive/no-layout", "nothing says how this tile lies over the threads", expr.span)
-    with cx.distributed(own):
-        held = registers(cx, expr)
-    numbers = {offset[0]: n for n, offset in enumerate(own.offsets)}
-    across = AXES.index(axis)
+    return own
+
+
+def _numbers(cx: Context, own: Distribution, expr: Expr) -> tuple[int, ...]:
+    """For each element of the tile at hand the number of its row's or column's element."""
+    numbers, across = {offset[0]: n for n, offset in enumerate(own.offsets)}, AXES.index(expr.type.axis)
     try:
-        return tuple(held[numbers[offset[across]]] for offset in asked.offsets)
+        return tuple(numbers[offset[across]] for offset in cx.distribution.offsets)
     except KeyError:
-        raise fail("derive/layout-mismatch", f"a thread does not hold the {axis}s of this tile that it needs", expr.span) from None
-
-
-AXES = ("row", "col")
-
-
-def layout_words(d: Declaration) -> dict[str, object]:
-    """The words of a fragment's declaration that its layout reads: numbers, names and tuples of numbers."""
-    return {w.name: _word(w.value) for w in d.words.items if w.name != "layout"}
-
-
-def _word(e: Expr):
-    match e:
-        case Int(v):
-            return v
-        case Name(id):
-            return id
-        case TupleExpr(items):
-            return tuple(_word(i) for i in items)
-    raise fail("derive/not-constant", "a word of a fragment is a number, a name or a tuple of numbers", e.span)
+        raise fail("derive/layout-mismatch", f"a thread does not hold the {expr.type.axis}s of this tile that it needs", expr.span) from None
 
 
 def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:

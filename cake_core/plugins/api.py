@@ -30,6 +30,7 @@ from cake_core.primitive import (
     Demand,
     DeriveContext,
     Distribution,
+    Elements,
     Form,
     Function,
     HandOff,
@@ -44,6 +45,8 @@ from cake_core.primitive import (
     Signal,
     Space,
     ThreadGroup,
+    TurnPlan,
+    TurnProtocol,
     WordSpec,
 )
 
@@ -66,6 +69,7 @@ __all__ = [
     "Diagnostic",
     "Distribution",
     "Effect",
+    "Elements",
     "Fence",
     "Form",
     "Function",
@@ -92,6 +96,8 @@ __all__ = [
     "Signal",
     "Space",
     "ThreadGroup",
+    "TurnPlan",
+    "TurnProtocol",
     "WaitGroup",
     "WordSpec",
     "fail",

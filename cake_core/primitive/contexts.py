@@ -12,6 +12,7 @@ from cake_core.ir.nodes import Declaration, Expr, Stmt
 if TYPE_CHECKING:
     from cake_core.architecture import Architecture
     from cake_core.ir.places import Place
+    from cake_core.primitive.elements import Elements
     from cake_core.primitive.kinds import Form, Layout
     from cake_core.ptx.builder import Builder, Operand, Reg
 
@@ -160,6 +161,12 @@ class LowerContext(TypingProtocol):
 
     def broadcast(self, *exprs: Expr) -> tuple[tuple[Operand, ...], ...]:
         """`registers` of each, scalars repeated to the length of the others."""
+
+    def elements(self, *exprs: Expr) -> tuple[Elements, ...]:
+        """As `broadcast`; what can be computed where it is used is not computed yet (`Function.each`)."""
+
+    def distribution_of(self, expr: Expr) -> Distribution | None:
+        """How the register tile that `expr` computes lies, where something in it says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,20 @@ Life of an operation: elaboration calls `check` in both forms; derivation calls 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
 from cake_core.ir.nodes import Block, Call, Expr, Op
 from cake_core.ir.types import Elem, Type
+from cake_core.primitive.distributions import joined
 
 if TYPE_CHECKING:
     from cake_core.effects import Effect
-    from cake_core.primitive.contexts import CheckContext, DeriveContext, LowerContext
-    from cake_core.ptx.builder import Operand
+    from cake_core.primitive.contexts import CheckContext, DeriveContext, Distribution, LowerContext
+    from cake_core.primitive.elements import Elements
+    from cake_core.ptx.builder import Operand, Reg
 
 
 class Form(Flag):
@@ -150,9 +153,18 @@ class Function(Primitive):
     def effects(self, call: Call) -> tuple[Effect, ...]:
         return ()
 
+    def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
+        """How the result lies over the threads, from how the arguments do; None: as the place asks where it is used."""
+        parts = call.positional if self.arguments == "elementwise" else ()
+        return joined(map(of, (*parts, *call.options.values())))
+
     def derive(self, call: Call, cx: DeriveContext) -> Call:
         """The call of the derived form (`load` gets its access width). Default: itself."""
         return call
+
+    def each(self, call: Call, cx: LowerContext) -> Elements | None:
+        """The result as elements that are computed where they are used: masks and indices. None: `lower` computes all."""
+        return None
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         """The elements of the result that this thread holds (one for a scalar)."""
@@ -189,6 +201,10 @@ class Layout(Primitive):
     def offsets(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> tuple[tuple[int, ...], ...]:
         """Constant offset of each element from the origin."""
         raise NotImplementedError
+
+    def owner(self, cx: LowerContext, words: dict[str, object]) -> Reg | bool:
+        """Whether this thread is the one that writes its elements, where several hold the same (a tile along an axis)."""
+        return True
 
     def run(self, words: dict[str, int]) -> int:
         """How many consecutive elements e, e+1, .. are neighbours in the last dimension.
