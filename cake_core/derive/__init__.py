@@ -7,7 +7,7 @@ from dataclasses import replace
 from cake_core.architecture import Architecture
 from cake_core.derive.accesses import operation_with, touches
 from cake_core.derive.body import Frame, body_of
-from cake_core.derive.expand import unroll
+from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
 from cake_core.derive.pipelines import Planner
@@ -18,8 +18,8 @@ from cake_core.diagnostics import Sink, fail
 from cake_core.effects import ByCommit, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
-from cake_core.ir.nodes import Block, Declare, For, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Var, Word
-from cake_core.ir.plan import launch_statement, warp_grid
+from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Word
+from cake_core.ir.plan import launch_statement, pair_rank, warp_grid
 from cake_core.ir.types import ELEMENTS, Tile
 from cake_core.primitive import Form, Protocol, ThreadGroup
 
@@ -29,8 +29,8 @@ __all__ = ["derive"]
 def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     """The derived form of an elaborated schedule-form kernel, as untyped nodes. Raises CakeError with all findings."""
     sink = Sink()
-    kernel = replace(kernel, body=_unrolled(kernel.body))
     fresh = Fresh(kernel)
+    kernel = replace(kernel, body=_unrolled(kernel, fresh))
     axis, cluster = (kernel.cluster.axis.name, kernel.cluster.axis.value.value) if kernel.cluster else (None, 1)
     groups = {"warp": ThreadGroup(name="warp", warps=1), **registry.groups}
     groups |= {f"{n}s": g for n, g in groups.items()}
@@ -82,15 +82,7 @@ class Fresh:
     """Names that the text does not use yet."""
 
     def __init__(self, kernel: Kernel):
-        self.used = {p.name for p in kernel.params} | {r.name for r in kernel.roles}
-        for s in walk(kernel.body):
-            match s:
-                case Let(bindings) | Var(bindings):
-                    self.used |= {b.name for b in bindings}
-                case Declare():
-                    self.used |= {d.name for d in s.declarations}
-                case For():
-                    self.used |= set(s.pattern)
+        self.used = {p.name for p in kernel.params} | {r.name for r in kernel.roles} | set(bound_names(kernel.body))
 
     def __call__(self, name: str) -> str:
         while name in self.used:
@@ -99,8 +91,10 @@ class Fresh:
         return name
 
 
-def _unrolled(body: Block) -> Block:
-    return tuple(replace(s, body=unroll(s.body)) if isinstance(s, Role) else s for s in body)
+def _unrolled(kernel: Kernel, fresh: Fresh) -> Block:
+    opened = any(isinstance(s, Tiles) and s.schedule.name == "grid" for s in kernel.body)
+    around = frozenset({p.name for p in kernel.params} | set(bound_names(tuple(s for s in kernel.body if not isinstance(s, Role)))))
+    return tuple(replace(s, body=unroll(s.body, fresh, around, opened)) if isinstance(s, Role) else s for s in kernel.body)
 
 
 def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> Schedule | None:
@@ -129,7 +123,8 @@ class Asking:
 
     def __init__(self, kernel: Kernel, arch, axis, cluster: int):
         self.form, self.arch, self.cluster_axis, self.cluster_size = Form.SCHEDULE, arch, axis, cluster
-        self.warps, self.group, self.grid = 0, None, (0, 1)
+        self.warps, self.group, self.grid, self.aligned, self.on = 0, None, (0, 1), 0, None
+        self.pair = kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
         self.known = {d.name: d for s in walk(kernel.body) if isinstance(s, Declare) for d in s.declarations}
 
     def declaration(self, name: str):
@@ -143,7 +138,8 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
     cx = Asking(kernel, arch, axis, cluster)
     for role in kernel.roles:
         cx.warps, cx.group = placed[role.name].warps, groups[role.group].name
-        cx.grid = warp_grid(role.words, cx.warps)
+        cx.grid, cx.on = warp_grid(role.words, cx.warps), pair_rank(role.words)
+        cx.aligned = placed[role.name].first & -placed[role.name].first or 32
         for s in walk(role.body):
             if not isinstance(s, Op) or (operation := registry.operations.get(s.name)) is None:
                 continue
@@ -194,7 +190,7 @@ def _barrier_ids(kernel: Kernel, registry, arch, placed: dict[str, Placed], sink
 
 
 def _header(role: Role, p: Placed) -> Role:
-    words = tuple(w for w in role.words.items if w.name != "over")  # the warp grid stands on the fragments now
+    words = tuple(w for w in role.words.items if w.name not in ("over", "aligned"))  # the warp grid stands on the fragments now, `at` is aligned
     placed = (Word("at", lift(p.first)), *words, *((Word("pad", lift(p.pad)),) if p.pad else ()))
     return replace(role, words=replace(role.words, items=placed))
 
