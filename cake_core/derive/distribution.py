@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cake_core.diagnostics import fail
-from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Int, Unary
+from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Int, Role, Unary, Word
 from cake_core.ir.places import place_of, root
+from cake_core.ir.plan import layout_words
 from cake_core.ir.types import ELEMENTS, Product, Scalar, Tile
 from cake_core.primitive import Distribution, Layout
 
@@ -69,10 +70,18 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]]) ->
     raise fail("derive/no-layout", f"nothing says how fragment '{d.name}' lies over the threads", d.span, resource=d.name, fix="use it in an operation that has a layout, or give it `vec n`")
 
 
+def on_grid(d: Declaration, layout: Layout, role: Role) -> Declaration:
+    """A fragment's declaration with the warp grid of its role (`over (r, c)` on the header), where its layout knows one."""
+    grid = role.words.word("over")
+    if grid is None or not any(w.name == "grid" for w in layout.words):
+        return d
+    return replace(d, words=replace(d.words, items=(*d.words.items, Word("grid", grid.value, span=grid.span))))
+
+
 def distribution(layout: Layout, d: Declaration, warps: int, role: str) -> Distribution:
     """`layout` over an instance of `warps` warps. Raises CakeError where the shape does not divide."""
     shape = tuple(e.value for e in d.declared.groups[-1])
-    words = {w.name: w.value.value for w in d.words.items if isinstance(w.value, Int)}
+    words = layout_words(d)
     if layout.elements(shape, warps, words, ELEMENTS[d.declared.name]) is None:
         raise fail("derive/layout-does-not-fit", f"layout '{layout.name}' does not divide '{d.name}' over {warps} warps", d.span, resource=d.name, role=role)
     return Distribution(layout, shape, warps, words, layout.offsets(shape, warps, words))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core import hookimpl
+from cake_fragments.factor import FACTORS
 from cake_fragments.mma import MMA
 from cake_fragments.space import FRAG
 from cake_fragments.vector import VECTOR
@@ -12,4 +13,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (FRAG, MMA, VECTOR)
+    return (FRAG, MMA, *FACTORS, VECTOR)

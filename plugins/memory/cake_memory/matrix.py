@@ -11,6 +11,7 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Declaration, Expr, Name, Op
 from cake_core.ir.plan import integer
+from cake_core.ir.types import Elem
 from cake_core.primitive import LowerContext
 from cake_core.ptx.builder import Addr, Operand, Vec
 from cake_memory.access import in_register
@@ -69,6 +70,9 @@ def lower(op: Op, target: Expr, registers: tuple[Operand, ...], cx: LowerContext
         )
     columns, panel_bytes = cx.panel(target)
     pitch = columns * elem.bytes
+    if d.words.get("grid", (0, 1))[1] > 1:
+        _lower_on_grid(target, registers, pitch, cx)
+        return
     swizzle = swizzle_of(cx.declaration(place(target).name))
     lane = _lane_address(cx, pitch, swizzle)
     base = cx.b.add(cx.shared_address(target), lane)
@@ -84,8 +88,25 @@ def lower(op: Op, target: Expr, registers: tuple[Operand, ...], cx: LowerContext
             address = Addr(flipped[flip], row * pitch + panel * panel_bytes)
         else:
             address = Addr(base, row * pitch + inside * elem.bytes)
-        four = Vec(tuple(in_register(cx, r, elem) for r in registers[i : i + 4]))
-        cx.b.emit("stmatrix.sync.aligned.m8n8.x4.shared.b16", address, four)
+        _emit(cx, address, registers[i : i + 4], elem)
+
+
+def _emit(cx: LowerContext, address: Addr, four: tuple[Operand, ...], elem: Elem) -> None:
+    cx.b.emit("stmatrix.sync.aligned.m8n8.x4.shared.b16", address, Vec(tuple(in_register(cx, r, elem) for r in four)))
+
+
+def _lower_on_grid(target: Expr, registers: tuple[Operand, ...], pitch: int, cx: LowerContext) -> None:
+    """Over several columns of warps a warp's columns are pairs of granules apart: one address for each pair, rows as immediates."""
+    b, d = cx.b, cx.distribution
+    row, column = d.layout.corner(cx, d.words)
+    row = b.add(row, b.land(cx.lane, TILE - 1))
+    column = b.add(column, b.mul(b.shr(cx.lane, 4), ATOM_ROWS))
+    bases: dict[int, Operand] = {}
+    for i in range(0, len(registers), 4):
+        down, right = d.offsets[2 * i]
+        if right not in bases:
+            bases[right] = cx.element_address(target, (row, b.add(column, right)))
+        _emit(cx, Addr(bases[right], down * pitch), registers[i : i + 4], target.type.elem)
 
 
 def _lane_address(cx: LowerContext, pitch: int, swizzle: int) -> Operand:

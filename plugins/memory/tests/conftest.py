@@ -110,6 +110,8 @@ class Machine:
                     "xor": np.bitwise_xor,
                     "shl": np.left_shift,
                     "shr": np.right_shift,
+                    "div": np.floor_divide,
+                    "rem": np.remainder,
                 }[root](*v)
         return out if wide == 64 or "pred" in suffixes else (out + 2**31) % 2**32 - 2**31
 

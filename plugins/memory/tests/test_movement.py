@@ -7,7 +7,7 @@ import pytest
 POINTER = 1 << 32
 
 
-def fragment_store(shape, elem, buffer, by, cast, warps=4, swizzle=0):
+def fragment_store(shape, elem, buffer, by, cast, warps=4, swizzle=0, grid=""):
     words = f" swizzle {swizzle}" if swizzle else ""
     return f"""cake 1 derived
 kernel k(D: out f32[8])
@@ -16,7 +16,7 @@ kernel k(D: out f32[8])
   launch 1
   shared d: {elem}[2][{buffer[0]}, {buffer[1]}] at 0{words}
   role main: {warps} warps at 0 {{
-    frag acc: f32[{shape[0]}, {shape[1]}] layout mma
+    frag acc: f32[{shape[0]}, {shape[1]}]{grid} layout mma
     store d[1]{"" if shape == buffer else f"[:, {buffer[1] - shape[1]} +: {shape[1]}]"} <- {cast}(acc) by {by}
   }}
 }}
@@ -69,6 +69,28 @@ def test_a_fragment_lands_where_the_swizzle_says(ptx_of, run, elem, by, shape, b
             wanted["shared", at] = e + 1 + 128 * thread
     assert machine.memory == wanted
     assert len(machine.writes) == len(wanted)  # no element is written twice
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("by", ["stmatrix", "4"])
+@pytest.mark.parametrize("grid", [(2, 2), (1, 4), (2, 3)])
+def test_a_fragment_on_a_grid_of_warps_lands_there_too(ptx_of, run, by, grid, swizzle):
+    """Rows and columns are dealt out to the grid in stripes of 16."""
+    rows, columns = grid
+    shape, warps = (32 * rows, 192), rows * columns
+    text = fragment_store(shape, "bf16", shape, by, "bf16", warps, swizzle, f" grid {grid}")
+    machine = run(ptx_of(text), 32 * warps, 2, ptr_D=0)
+    wanted = {}
+    for row in range(shape[0]):
+        for column in range(shape[1]):
+            block, r = divmod(row, 16)
+            pair, c = divmod(column, 16)
+            warp = block % rows * columns + pair % columns
+            granule = 2 * (pair // columns) + c // 8
+            e = 4 * (block // rows * (shape[1] // columns // 8) + granule) + 2 * (r // 8) + c % 2
+            at = 2 * shape[0] * shape[1] + place_of(row, column, shape, 2, swizzle)
+            wanted["shared", at] = e + 1 + 128 * (32 * warp + 4 * (r % 8) + c % 8 // 2)
+    assert machine.memory == wanted and len(machine.writes) == len(wanted)
 
 
 def copy_text(tile, by, extents, elem="bf16", frag="vec 8 layout vector", warps=2, at=None):
