@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_core.syntax.errors import decode
+from cake_core.syntax.intake import decode
 from cake_core.syntax.parser import parse, reserved_words
 
 __all__ = ["decode", "format_text", "parse", "reserved_words"]

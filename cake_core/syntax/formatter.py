@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from cake_core.ir.wrap import Note, wrap
 from cake_core.source import Source
-from cake_core.syntax.lexer import Comment, Token
 from cake_core.syntax.parser import parse_tokens
+from cake_core.syntax.tokens import Comment, Token
 
 #: No blank before these, whatever stands before.
 TIGHT_BEFORE = frozenset("COMMA RPAR RSQB LSQB _CALL DOT".split())
@@ -46,11 +46,12 @@ class _Layout:
         self.indent = 0
         self.braces = 0
         self.brackets = 0
-        self.text = ""  # of the line at hand
+        self.parts: list[str] = []  # of the line at hand
+        self.length = 0  # of the parts together
         self.notes: dict[int, list[Note]] = {}  # its comments inside brackets, by position
         self.behind = ""  # its trailing comment
         self.bare = False  # whether the last line written has no comment behind it
-        self.fresh = True  # at the top of the text or of a block, where no blank line stands
+        self.fresh = True  # at the top of the text or of a block, where no blank line may stand
         self.last_line = 0  # the source line of what was written last
 
     def run(self) -> str:
@@ -72,31 +73,38 @@ class _Layout:
             return
         if token.rule == "block":
             self.brace(token)
-        elif kind == "COMMA" and token.rule != "single" and self.tokens[token.index + 1].type in ("RPAR", "RSQB"):
+        elif kind == "COMMA" and self.dropped(token):
             pass
         else:
-            if not self.text:
+            if not self.parts:
                 self.blank_line(token.line)
-                self.text = token.text
-            elif before.type == "COMMA" and not self.text.endswith(","):  # that comma was dropped
-                self.text += token.text
-            else:
-                self.text += " " * blank_between(before, token) + token.text
+            elif not (before.type == "COMMA" and self.parts[-1] != ",") and blank_between(before, token):
+                self.add(" ")  # but not behind a comma that was dropped
+            self.add(token.text)
             self.brackets += (kind in ("LPAR", "_CALL", "LSQB")) - (kind in ("RPAR", "RSQB"))
         self.last_line = token.line
+
+    def add(self, text: str) -> None:
+        self.parts.append(text)
+        self.length += len(text)
+
+    def dropped(self, comma: Token) -> bool:
+        """Whether a comma stands before a closing bracket for nothing."""
+        return comma.rule != "single" and self.tokens[comma.index + 1].type in ("RPAR", "RSQB")
 
     def brace(self, token: Token) -> None:
         if token.type == "RBRACE":
             self.braces -= 1
             self.indent = 2 * self.braces
-            self.text = "}"
+            self.add("}")
+            self.fresh = False
             return
         if self.braces == 0:  # a kernel's brace has a line of its own
             self.finish()
             self.indent = 0
-            self.text = "{"
+            self.add("{")
         else:
-            self.text += " {"
+            self.add(" {")
         self.finish()
         self.braces += 1
         self.indent = 2 * self.braces
@@ -109,23 +117,24 @@ class _Layout:
 
     def finish(self) -> None:
         """Write the line at hand."""
-        if not self.text:
+        if not self.parts:
             return
-        self.out += wrap(self.text, self.indent, self.notes)
+        text = "".join(self.parts)
+        self.out += wrap(text, self.indent, self.notes)
         if self.behind:
             self.out[-1] += f"  {self.behind}"
-        if self.text.startswith("kernel ") and self.braces == 0:
+        if text.startswith("kernel ") and self.braces == 0:
             self.indent = 2  # of its clauses
         self.bare = not self.behind
-        self.text, self.notes, self.behind = "", {}, ""
+        self.parts, self.length, self.notes, self.behind = [], 0, {}, ""
 
     def comment(self, comment: Comment, following: Token) -> None:
-        if self.text and self.brackets:
-            if following.type == "COMMA" and not self.text.endswith(","):
-                self.hold(comment)
-            else:
-                self.notes.setdefault(len(self.text), []).append(Note(comment.text, comment.own_line))
-        elif self.text:
+        if self.parts and self.brackets:
+            at = self.length
+            if following.type == "COMMA" and not self.dropped(following):
+                at += 1  # the comma is pulled before the comment
+            self.notes.setdefault(at, []).append(Note(comment.text, comment.own_line))
+        elif self.parts:
             self.behind = comment.text
         elif not comment.own_line and self.bare:
             self.out[-1] += f"  {comment.text}"
@@ -135,9 +144,3 @@ class _Layout:
             self.out.append(" " * self.indent + comment.text)
             self.bare = False
         self.last_line = comment.line
-
-    def hold(self, comment: Comment) -> None:
-        """A comment between an item and its comma goes behind the comma (or the item, if that comma will be dropped)."""
-        comma = next(t for t in self.tokens[comment.before :] if t.type == "COMMA")
-        dropped = comma.rule != "single" and self.tokens[comma.index + 1].type in ("RPAR", "RSQB")
-        self.notes.setdefault(len(self.text) + (not dropped), []).append(Note(comment.text, comment.own_line))

@@ -8,17 +8,20 @@ given an `ERROR` token, which tells the parser to pass over a statement in silen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
-from cake_core.diagnostics.model import CakeError, Diagnostic, Related, Sink
+from cake_core.diagnostics.model import Diagnostic, Related, Sink
 from cake_core.source import Source, Span
-from cake_core.syntax.errors import Foreign, foreign, malformed_number, unknown_characters
+from cake_core.syntax.foreign import Foreign, foreign, malformed_number, unknown_characters
 from cake_core.syntax.tables import Tables
+from cake_core.syntax.tokens import Comment, Lexed, Token
 
 #: Deepest nesting of brackets and braces. Walks over the tree are recursive, so text may not choose their depth.
 MAX_NESTING = 64
 #: Findings after which a run stops looking.
 MAX_ERRORS = 20
+
+#: Characters that begin no token, a run of which is one finding.
+SYMBOLS = re.compile(r"[^\w\s!-~]+|[$&|~^`\\\\]+")
 
 OPENERS = {"LPAR": ")", "_CALL": ")", "LSQB": "]", "LBRACE": "}"}
 CLOSERS = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
@@ -30,48 +33,6 @@ LINE_WORDS = frozenset(
 )
 
 
-class Token:
-    """A terminal with its place. `rule`: the production that took it (set by the parser, read by the formatter)."""
-
-    __slots__ = ("column", "end", "index", "line", "rule", "text", "type")
-
-    def __init__(self, type: str, text: str, line: int, column: int, index: int = 0):
-        self.type = type
-        self.text = text
-        self.line = line
-        self.column = column
-        self.end = column + len(text)
-        self.index = index
-        self.rule = ""
-
-    def span(self, file: str) -> Span:
-        return Span(file, self.line, self.column, self.line, self.end)
-
-    def __repr__(self) -> str:
-        return f"{self.type} {self.text!r} at {self.line}:{self.column}"
-
-
-@dataclass(frozen=True, slots=True)
-class Comment:
-    """`# ...`. `before`: number of tokens before it. `own_line`: nothing but blanks stands before it on its line."""
-
-    text: str
-    line: int
-    column: int
-    before: int
-    own_line: bool
-
-
-@dataclass(slots=True)
-class Lexed:
-    """`unmatched`: the findings about closing braces without an opener, which the parser may overrule."""
-
-    tokens: list[Token]
-    comments: list[Comment]
-    sink: Sink
-    unmatched: list[Diagnostic] = field(default_factory=list)
-
-
 class Lexer:
     """Built once from the tables; `lex` reads one source."""
 
@@ -79,8 +40,9 @@ class Lexer:
         self._keywords = tables.keywords
         fixed = {n: p for n, p in tables.terminals.items() if n not in tables.keywords.values()}
         words = ["FLOAT", "INT", "NAME", "LABEL"]
-        # Longest operators first; COMPARE before ARROW would read `<-` as `<`.
-        operators = sorted((n for n in fixed if n not in words), key=lambda n: (n not in ("ARROW", "ADD_TO", "SPAN", "RANGE"), n == "EQUAL", n))
+        # Operators of two characters first: COMPARE before ARROW would read `<-` as `<`.
+        first, last = ("ARROW", "ADD_TO", "SPAN", "RANGE"), ("EQUAL",)
+        operators = sorted((n for n in fixed if n not in words), key=lambda n: (n not in first, n in last, n))
         parts = [r"(?P<BLANK>[ \t]+|\r(?=\n)|\ufeff)", r"(?P<NEWLINE>\n)", r"(?P<COMMENT>\#[^\n]*)", r"(?P<SEMICOLON>;)"]
         parts += [r"(?P<FOREIGN>//|/\*|&&|\|\||:=|\*\*|->|=>|=<|<>|<<|>>|[-*/%@]=|\"|'|!(?!=)|\.[0-9]+)"]
         parts += [f"(?P<{n}>{fixed[n]})" for n in words[:2]]
@@ -116,14 +78,15 @@ class _Run:
         self.work = 4 * len(self.text) + 1000  # characters that may be read again after an unclosed bracket
 
     def run(self) -> Lexed:
+        given_up = False
         try:
             self.scan(0)
             self.finish()
         except _Stop:
-            self.finish(silent=True)
+            given_up = True
         for i, token in enumerate(self.tokens):
             token.index = i
-        return Lexed(self.tokens, self.comments, self.sink, self.unmatched)
+        return Lexed(self.tokens, self.comments, self.sink, self.unmatched, given_up)
 
     # --- the loop --------------------------------------------------------------------------------------------
 
@@ -252,7 +215,7 @@ class _Run:
         self.report(known.diagnostic)
         if known.block_comment:
             close = self.text.find("*/", at)
-            stop = len(self.text) if close < 0 else close + 2
+            stop = at + len(rest) if close < 0 else close + 2
             for found in re.finditer("\n", self.text[at:stop]):
                 self.newline(at + found.end())
             return stop
@@ -268,9 +231,13 @@ class _Run:
 
     def unknown(self, at: int) -> int:
         """A run of characters that mean nothing here."""
-        end = at + 1
-        while end < len(self.text) and self.text[end] not in " \t\n" and self.match(self.text, end) is None:
-            end += 1
+        if self.text.startswith("\\\n", at):  # the line was meant to go on
+            self.report(unknown_characters("\\", self.span(at, at + 1)))
+            self.line += 1
+            self.line_start = at + 2
+            return at + 2
+        run = SYMBOLS.match(self.text, at)
+        end = run.end() if run else at + 1
         self.report(unknown_characters(self.text[at:end], self.span(at, end)))
         self.tokens.append(Token("ERROR", self.text[at:end], self.line, at - self.line_start + 1))
         self.line_indent.setdefault(self.line, at - self.line_start + 1)
@@ -330,6 +297,7 @@ class _Run:
                 self.report(
                     Diagnostic("syntax/unmatched-bracket", f"'{text}' closes no bracket", token.span(self.file), fix="remove it")
                 )
+                self.tokens.append(Token("ERROR", text, token.line, token.column))
         return end
 
     def missing(self, opener: Token, at: Token) -> None:
@@ -421,13 +389,10 @@ class _Run:
             "syntax/unclosed-bracket", "'{' is never closed", opener.span(self.file), fix="add '}'", related=related
         )
 
-    def finish(self, silent: bool = False) -> None:
+    def finish(self) -> None:
         end = Token("_END", "", self.line, max(len(self.text) - self.line_start + 1, 1))
-        if self.open and not silent:
-            try:
-                self.report(self.unclosed_brace(None))
-            except _Stop:
-                pass
+        if self.open:
+            self.report(self.unclosed_brace(None))
         self.separate("", self.line_start + end.column - 1)
         while self.open:
             opener = self.open.pop()
@@ -436,9 +401,3 @@ class _Run:
             self.tokens.append(self.zero(CLOSER_TYPES[OPENERS[opener.type]], OPENERS[opener.type], end))
         self.separate("", self.line_start + end.column - 1)
         self.tokens.append(Token("$END", "", end.line, end.column))
-
-
-def stop_if_unreadable(lexed: Lexed) -> None:
-    """Raises when the text was given up."""
-    if any(d.code == "syntax/nesting" for d in lexed.sink.items):
-        raise CakeError(*lexed.sink.items)

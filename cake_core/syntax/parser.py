@@ -13,12 +13,14 @@ from cake_core.diagnostics.model import CakeError, Diagnostic, Sink
 from cake_core.ir.nodes import Program
 from cake_core.source import Source, Span
 from cake_core.syntax import errors
-from cake_core.syntax.lexer import MAX_ERRORS, Lexed, Lexer, Token, stop_if_unreadable
-from cake_core.syntax.tables import Tables, load
-from cake_core.syntax.tree import Tree
+from cake_core.syntax.intake import check_text, check_version
+from cake_core.syntax.lexer import MAX_ERRORS, Lexer
+from cake_core.syntax.tables import Rule, Tables, load
+from cake_core.syntax.tokens import Lexed, Token
+from cake_core.syntax.tree import TooDeep, Tree
 
-#: Largest text, in characters.
-MAX_SIZE = 4 * 1024 * 1024
+#: Highest stack: what brackets, blocks and chains within their own limits need at most.
+MAX_STACK = 2000
 
 
 def parse(source: Source) -> Program:
@@ -28,12 +30,12 @@ def parse(source: Source) -> Program:
 
 def parse_tokens(source: Source) -> tuple[Program, Lexed]:
     """`parse`, and the tokens with the production of each: what the formatter works on."""
-    errors.check_text(source, MAX_SIZE)
+    check_text(source)
     tables, lexer = _machine()
     lexed = lexer.lex(source)
-    stop_if_unreadable(lexed)
-    errors.check_version(lexed.tokens, source.name, lexed.sink)
-    if len(lexed.sink.items) >= MAX_ERRORS:
+    if not lexed.given_up:
+        check_version(lexed.tokens, source.name, lexed.sink)
+    if lexed.given_up or len(lexed.sink.items) >= MAX_ERRORS:
         raise CakeError(*_in_order(lexed.sink))
     program = _Parser(tables, source, lexed).run()
     if lexed.sink.items:
@@ -70,9 +72,17 @@ class _Parser:
         self.states = [tables.start]
         self.values: list = []
         self.spans: list[tuple[int, int, int, int]] = []
+        self.unreduced: list[int] = []
         self.failed = False
 
     def run(self) -> Program | None:
+        """The program; None after an error."""
+        try:
+            return self.loop()
+        except TooDeep:
+            return None
+
+    def loop(self) -> Program | None:
         at = 0
         while True:
             token = self.tokens[at]
@@ -87,20 +97,32 @@ class _Parser:
 
     def feed(self, token: Token) -> bool:
         """Reduce and shift `token`; False if it can not stand here."""
-        actions, states, kind = self.actions, self.states, token.type
+        actions, states, kind, rules = self.actions, self.states, token.type, self.tables.rules
+        reduced = False
         while True:
             action = actions[states[-1]].get(kind)
             if action is None:
+                if not reduced:
+                    self.unreduced = list(states)
                 return kind == "$END" and states[-1] == self.tables.accept
             if action >= 0:
                 states.append(action)
+                if len(states) > MAX_STACK:
+                    self.sink.error("syntax/nesting", "expressions or blocks nest too deep", token.span(self.file))
+                    raise TooDeep
                 self.values.append(token)
                 self.spans.append((token.line, token.column, token.line, token.end))
                 return True
-            self.reduce(-1 - action)
+            if not reduced:
+                # What could stand here is asked of the stack as it was: a table reduces before it sees an error.
+                self.unreduced, reduced = list(states), True
+            rule = rules[-1 - action]
+            if rule.build == "_pass" and rule.length == 1:  # of an expression's many levels most do nothing
+                states[-1] = actions[states[-2]][rule.origin]
+            else:
+                self.reduce(rule)
 
-    def reduce(self, number: int) -> None:
-        rule = self.tables.rules[number]
+    def reduce(self, rule: Rule) -> None:
         length = rule.length
         values, spans = self.values, self.spans
         if length:
@@ -117,8 +139,11 @@ class _Parser:
             for kid in kids:
                 if type(kid) is Token:
                     kid.rule = build
-            picked = []
-            for i in rule.plan:
+            plan = rule.plan
+            # A list grows in place: copying it for each item would take quadratic time.
+            grows = build == "_list" and plan[:1] == (-1,)
+            picked = kids[0] if grows else []
+            for i in plan[1:] if grows else plan:
                 if i is None:
                     picked.append(None)
                 elif i >= 0:
@@ -133,12 +158,12 @@ class _Parser:
     # --- errors --------------------------------------------------------------------------------------------------
 
     def acceptable(self) -> set[str]:
-        """Terminals that could be shifted now."""
-        row = self.actions[self.states[-1]]
+        """Terminals that could stand where the token that `feed` refused stands."""
+        row = self.actions[self.unreduced[-1]]
         return {kind for kind in row if (kind.isupper() or kind in ("_SEP", "_CALL", "$END")) and self.shifts(kind)}
 
     def shifts(self, kind: str) -> bool:
-        states = list(self.states)
+        states = list(self.unreduced)
         while True:
             action = self.actions[states[-1]].get(kind)
             if action is None or action >= 0:
@@ -151,19 +176,24 @@ class _Parser:
     def recover(self, at: int) -> int:
         """Report the error at token `at` and cut back; the position to go on from, -1 to stop."""
         token = self.tokens[at]
+        acceptable = self.acceptable()
         if token.type != "ERROR" and not self.excused(at):
-            self.sink.add(errors.explain(self.tokens, at, self.acceptable(), self.file))
+            self.sink.add(errors.explain(self.tokens, at, acceptable, self.file))
         self.failed = True
         level = self.cut_back()
         if level == "stmt":
+            if token.type == "_SEP" and "LBRACE" in acceptable and self.lexed.unmatched:
+                return self.open_block(at)
             return self.next_statement(at)
         if level == "clause":
             return self.next_clause(at)
         return self.next_kernel(at)
 
     def excused(self, at: int) -> bool:
-        """Whether the lexer's finding about a brace explains this error already."""
+        """Whether an earlier finding explains this error already."""
         kind = self.tokens[at].type
+        if kind == "ELSE" and self.failed:  # most often the `if` was at fault
+            return True
         at_top = not any("stmt" in self.actions[s] for s in self.states)
         return bool(self.sink.items) and (kind == "$END" or (at_top and bool(self.lexed.unmatched)))
 
@@ -181,15 +211,37 @@ class _Parser:
             self.values.pop()
             self.spans.pop()
 
+    def open_block(self, at: int) -> int:
+        """A block's `{` is missing, and a `}` is left over: they belong together, so one finding is enough."""
+        token = self.tokens[at]
+        self.sink.items.remove(self.lexed.unmatched.pop())
+        for kind in ("GROUP", "LBRACE"):
+            self.feed(Token(kind, "", token.line, token.column))
+        return at + 1
+
     def next_statement(self, at: int) -> int:
         tokens = self.tokens
         while tokens[at].type not in ("_SEP", "$END"):
             token = tokens[at]
             if token.type == "LBRACE" and token.rule != "pipeline":
+                close = self.matching(at)
+                if tokens[close + 1].type == "FROM":  # the buffers of a misspelt pipeline
+                    at = close + 1
+                    continue
                 self.feed(Token("GROUP", "", token.line, token.column))
                 return at
             at += 1
         return at + 1 if tokens[at].type == "_SEP" else -1
+
+    def matching(self, at: int) -> int:
+        """The `}` that closes the `{` at `at`: the lexer has made sure that there is one."""
+        depth = 0
+        while True:
+            kind = self.tokens[at].type
+            depth += (kind == "LBRACE") - (kind == "RBRACE")
+            if depth == 0 or kind == "$END":
+                return min(at, len(self.tokens) - 2)
+            at += 1
 
     def next_clause(self, at: int) -> int:
         tokens = self.tokens

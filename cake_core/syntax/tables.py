@@ -42,7 +42,6 @@ class Tables:
     rules: tuple[Rule, ...]
     terminals: dict[str, str]
     keywords: dict[str, str]
-    conflicts: int
 
 
 def load() -> Tables:
@@ -59,15 +58,11 @@ def load() -> Tables:
 
 def unpack(data: dict) -> Tables:
     rules = tuple(Rule(origin, build, length, tuple(plan)) for origin, build, length, plan in data["rules"])
-    return Tables(
-        data["start"], data["accept"], tuple(data["actions"]), rules, data["terminals"], data["keywords"], data["conflicts"]
-    )
+    return Tables(data["start"], data["accept"], tuple(data["actions"]), rules, data["terminals"], data["keywords"])
 
 
 def compute() -> dict:
     """The tables as plain data, computed by lark. Raises lark's GrammarError for a faulty grammar."""
-    import logging
-
     import lark
     from lark.lexer import Lexer, PatternStr
     from lark.parsers.lalr_analysis import Shift
@@ -79,20 +74,16 @@ def compute() -> dict:
         def lex(self, state, parser_state):
             raise NotImplementedError
 
-    counter = _Conflicts()
-    lark.logger.addHandler(counter)
-    level = lark.logger.level
-    lark.logger.setLevel(logging.DEBUG)
-    try:
-        parser = lark.Lark(GRAMMAR.read_text(), parser="lalr", lexer=NoLexer, maybe_placeholders=True, debug=True)
-    finally:
-        lark.logger.removeHandler(counter)
-        lark.logger.setLevel(level)
+    parser = lark.Lark(GRAMMAR.read_text(), parser="lalr", lexer=NoLexer, maybe_placeholders=True)
     table = parser.parser.parser._parse_table
     numbers = {rule: i for i, rule in enumerate(parser.rules)}
     used = sorted({rule for row in table.states.values() for action, rule in row.values() if action is not Shift}, key=numbers.get)
     numbers = {rule: i for i, rule in enumerate(used)}
-    states = sorted(table.states)
+    start, accept = table.start_states["start"], table.end_states["start"]
+    states = [start]  # numbered as they are reached: lark's own numbers differ from run to run
+    for state in states:
+        row = sorted(table.states[state].items())
+        states += dict.fromkeys(arg for _, (action, arg) in row if action is Shift and arg not in states)
     at = {state: i for i, state in enumerate(states)}
     actions = [
         {name: at[arg] if action is Shift else -1 - numbers[arg] for name, (action, arg) in sorted(table.states[state].items())}
@@ -101,29 +92,13 @@ def compute() -> dict:
     terminals = {t.name: t.pattern.to_regexp() for t in parser.terminals}
     keywords = {t.pattern.value: t.name for t in parser.terminals if isinstance(t.pattern, PatternStr) and t.pattern.value.isalpha()}
     return {
-        "start": at[table.start_states["start"]],
-        "accept": at[table.end_states["start"]],
+        "start": at[start],
+        "accept": at[accept],
         "actions": actions,
         "rules": [_rule(r) for r in used],
         "terminals": dict(sorted(terminals.items())),
         "keywords": dict(sorted(keywords.items())),
-        "conflicts": counter.count,
     }
-
-
-def _conflict_handler():
-    import logging
-
-    class Counter(logging.Handler):
-        count = 0
-
-        def emit(self, record):
-            self.count += "Shift/Reduce conflict" in record.getMessage()
-
-    return Counter()
-
-
-_Conflicts = _conflict_handler
 
 
 def _rule(rule) -> list:

@@ -11,14 +11,19 @@ from cake_core.ir import nodes as n
 from cake_core.source import Span
 
 if TYPE_CHECKING:
-    from cake_core.syntax.lexer import Token
+    from cake_core.syntax.tokens import Token
 
 #: Deepest nesting of operators and postfixes in one expression (walks over the tree are recursive).
 MAX_DEPTH = 100
+MAX_CHAIN = 64
 MAX_INT = 2**64 - 1
 MIN_INT = -(2**63)
 
 MODES = ("in", "out", "inout")
+
+
+class TooDeep(Exception):
+    """The finding is in the sink; the run ends."""
 
 
 class Tree:
@@ -28,6 +33,7 @@ class Tree:
         self.file = file
         self.tokens = tokens
         self.sink = sink
+        self.chains: dict[int, int] = {}  # `else if`s behind an `if` that is not yet part of another
         self.depths: dict[int, tuple[int, n.Expr]] = {}
         self.build = {name[3:].rstrip("_"): getattr(self, name) for name in dir(self) if name.startswith("on_")}
 
@@ -39,7 +45,7 @@ class Tree:
         depth = 1 + max((self.depths[id(k)][0] for k in kids if id(k) in self.depths), default=0)
         if depth > MAX_DEPTH:
             self.error("nesting", f"an expression nests more than {MAX_DEPTH} deep", node.span, fix="give a part of it a name with 'let'")
-            depth = 0  # said once
+            raise TooDeep
         self.depths[id(node)] = depth, node  # holding the node keeps its id from being given to another
         return node
 
@@ -130,7 +136,15 @@ class Tree:
 
     def on_if(self, k, span):
         test, then, other = k
-        return n.If(test, then, (other,) if isinstance(other, n.If) else other, span=span)
+        if isinstance(other, n.If):
+            chain = self.chains.pop(id(other), 0) + 1
+            if chain > MAX_CHAIN:
+                self.error("nesting", f"a chain of more than {MAX_CHAIN} 'else if'", span)
+                raise TooDeep
+            stmt = n.If(test, then, (other,), span=span)
+            self.chains[id(stmt)] = chain
+            return stmt
+        return n.If(test, then, other, span=span)
 
     def on_declare(self, k, span):
         space, *declarations = k
@@ -141,7 +155,7 @@ class Tree:
         parts = target.items if isinstance(target, n.Tuple) else (target,)
         for part in parts:
             if not isinstance(part, n.Name | n.Index):
-                self.error("not-assignable", "this is no place that a value can be assigned to", part.span, fix=ASSIGNABLE)
+                self.error("not-assignable", "only names and indices can be assigned to", part.span, fix=ASSIGNABLE)
         return n.Assign(target, value, span=span)
 
     def on_call_stmt(self, k, span):
@@ -252,9 +266,9 @@ class Tree:
     on_tuple = on_single
 
     def on_int(self, k, span):
-        text = k[0].text
-        # Digits are counted first: converting a number of a million digits takes minutes.
-        value = int(text) if len(text.lstrip("0")) <= 20 else MAX_INT + 1
+        text = k[0].text.lstrip("0") or "0"
+        # Digits are counted first: Python refuses to convert a number of many thousand digits.
+        value = int(text) if len(text) <= 20 else MAX_INT + 1
         if value > MAX_INT:
             self.error("number", "an integer of more than 64 bits", span, fix="the largest is 18446744073709551615")
             value = 0

@@ -1,0 +1,145 @@
+cake 1
+kernel k(M: i32)
+{
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  group {
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+  }
+
+}

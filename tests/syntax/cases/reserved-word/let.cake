@@ -1,0 +1,5 @@
+cake 1
+kernel k(M: i32)
+{
+  let to = 3
+}

@@ -1,0 +1,4 @@
+cake 1
+kernel a()
+{
+  x = f(1

@@ -1,0 +1,8 @@
+cake 1
+kernel k(M: i32)
+{
+  if a
+    x = 1
+  }
+  y = 2
+}

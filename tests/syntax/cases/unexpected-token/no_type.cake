@@ -1,0 +1,4 @@
+cake 1
+kernel k(A: , B: f32)
+{
+}

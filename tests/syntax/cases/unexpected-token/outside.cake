@@ -1,0 +1,5 @@
+cake 1
+let x = 2
+kernel k()
+{
+}

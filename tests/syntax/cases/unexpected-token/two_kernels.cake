@@ -1,0 +1,9 @@
+cake 1
+kernel a()
+{
+  x = )
+}
+kernel b()
+{
+  y = *
+}

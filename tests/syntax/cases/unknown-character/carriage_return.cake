@@ -1,0 +1,1 @@
+cake 1kernel k(){}

@@ -1,0 +1,7 @@
+cake 1
+kernel k(M: i32)
+{
+  x = $a
+  y = a \
+    + b
+}

@@ -1,0 +1,6 @@
+cake 1
+kernel k(M: i32)
+{
+  naïve = 3
+  x = größe
+}

@@ -1,0 +1,5 @@
+cake 1
+kernal k(M: i32)
+{
+  x =
+}

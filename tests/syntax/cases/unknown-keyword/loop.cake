@@ -1,0 +1,7 @@
+cake 1
+kernel k(M: i32)
+{
+  fro k in 0 .. 3 {
+    x = +
+  }
+}

@@ -1,0 +1,4 @@
+Cake 1
+kernel k()
+{
+}

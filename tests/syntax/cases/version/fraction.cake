@@ -1,0 +1,4 @@
+cake 1.5
+kernel k()
+{
+}

@@ -1,0 +1,5 @@
+cake
+kernel k()
+{
+  x = 
+}

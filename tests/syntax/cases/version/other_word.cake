@@ -1,0 +1,4 @@
+cake 1 explained
+kernel k()
+{
+}

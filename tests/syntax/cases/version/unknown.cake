@@ -1,0 +1,2 @@
+cake 2
+kernel k() $ never read
