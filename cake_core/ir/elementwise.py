@@ -38,10 +38,18 @@ def meet(*types: Type) -> Meeting | str:
     parts = {t.part for t in tiles}
     if whole is not None:
         return Meeting(whole) if parts == {None} else "a lane-partial tile has no elements of its own before its lanes are combined"
-    if len(along) > 1:
-        return "tiles along different axes meet only inside a two-dimensional one"
+    sides = {axis: shape for axis, shape in sorted(along)}
+    if len(along) > len(sides):
+        axis = next(a for a in sides if len([x for x, _ in along if x == a]) > 1)
+        return f"tiles of different sizes over {axis} do not meet"
+    if len(sides) > 1:  # rows and columns span a two-dimensional tile
+        spanned = (*sides["row"], *sides["col"])
+        return Meeting(spanned) if parts == {None} else "a lane-partial tile has no elements of its own before its lanes are combined"
     axis, shape = next(iter(along))
     return Meeting(shape, axis, next((p for p in parts if p), None))
+
+
+PARTIAL = "its lanes are not combined yet, and this would not be the same before and after"
 
 
 def partial_rule(op: str, left: Type, right: Type) -> str | None:
@@ -54,7 +62,7 @@ def partial_rule(op: str, left: Type, right: Type) -> str | None:
         return None
     if parts.count("sum") == 1 and parts.count(None) == 1 and (op == "*" or op == "/" and parts[0] == "sum"):
         return None
-    return "its lanes are not combined yet, and this would not be the same before and after"
+    return PARTIAL
 
 
 def result(elem, met: Meeting, scalar: Scalar) -> Type:

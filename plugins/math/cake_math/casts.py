@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.ir.elementwise import PARTIAL
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem, Scalar, Type, Value
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -44,7 +45,9 @@ def _argument(call: Call, allowed: tuple[Elem, ...], to: Elem) -> Type:
         )
     shape = register_shape(a.type)
     if shape is not None:
-        return Value(to, shape)
+        if a.type.part is not None:
+            raise fail("type/partial", f"'{call.name}' takes a lane-partial tile", a.span, why=PARTIAL, fix="combine its lanes first, such as by `rowsum`")
+        return Value(to, shape, a.type.axis)
     if to.bits == 16 or elem.bits == 16:
         raise fail(
             "type/not-implemented",

@@ -1,4 +1,4 @@
-"""`+ - * /` on f32 scalars and register tiles, element by element."""
+"""`+ - * /` on f32 scalars and register tiles, element by element; `+ - *` on tiles of integers too."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext
 from cake_core.ptx.builder import Builder, Operand
-from cake_math.operands import f32_result
+from cake_math import integers
+from cake_math.operands import arithmetic_result, f32_result
+from cake_math.operands import integers as on_integers
 
 
 def negate(b: Builder, x: Operand) -> Operand:
@@ -18,24 +20,38 @@ def negate(b: Builder, x: Operand) -> Operand:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plain(Function):
-    """An operator that is one instruction an element and never contracted itself."""
+class Operator(Function):
+    """`counts`: how many operands it takes. Integers come one element at a time."""
 
-    opcode: str
+    counts: tuple[int, ...] = (2,)
 
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        return arithmetic_result(call, *self.counts)
+
+    def each(self, call: Call, cx: LowerContext) -> Elements | None:
+        return integers.computed(call, cx) if on_integers(call) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiply(Operator):
+    """Never contracted itself: what takes the product may be."""
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        return tuple(cx.b.op("mul.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divide(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 2)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
-        return tuple(cx.b.op(self.opcode, x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
+        return tuple(cx.b.op("div.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Add(Function):
+class Add(Operator):
     """`x + y`. A product on either side is fused; of two products the left one is."""
-
-    def result(self, call: Call, cx: CheckContext) -> Type:
-        return f32_result(call, 2)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         left, right = call.positional
@@ -46,11 +62,10 @@ class Add(Function):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subtract(Function):
+class Subtract(Operator):
     """`x - y` and `-x`. `x * y - z` is fma(x, y, -z), `z - x * y` is fma(-x, y, z); of two products the left one is fused."""
 
-    def result(self, call: Call, cx: CheckContext) -> Type:
-        return f32_result(call, 1, 2)
+    counts: tuple[int, ...] = (1, 2)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b
@@ -71,6 +86,6 @@ OPERATORS = (
         name="-",
         doc=f"f32 difference or negation, rounded to nearest even; a direct product becomes one fma.rn.f32 ({_ISA}, sub, neg and fma).",
     ),
-    Plain(name="*", opcode="mul.rn.f32", doc=f"f32 product, rounded to nearest even ({_ISA}, mul)."),
-    Plain(name="/", opcode="div.rn.f32", doc=f"f32 quotient, rounded to nearest even ({_ISA}, div)."),
+    Multiply(name="*", doc=f"f32 product, rounded to nearest even ({_ISA}, mul)."),
+    Divide(name="/", doc=f"f32 quotient, rounded to nearest even ({_ISA}, div)."),
 )

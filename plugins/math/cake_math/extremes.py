@@ -1,0 +1,44 @@
+"""`min` and `max` on f32 and on tiles of integers. Integer scalars are the language's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.ir.elementwise import result
+from cake_core.ir.nodes import Call
+from cake_core.ir.types import F32, I32, U32, Level, Scalar, Type
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext
+from cake_core.ptx.builder import Operand
+from cake_math.masks import SUFFIX
+from cake_math.operands import arguments, common_elem, met
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extreme(Function):
+    """Of a number and NaN the number; NaN only of two. -0 is below +0."""
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        arguments(call, 2)
+        elem = common_elem(call, (F32, I32, U32))
+        level = max((a.type.level for a in call.positional if isinstance(a.type, Scalar)), default=Level.CTA)
+        return result(elem, met(call), Scalar(elem, level))
+
+    def each(self, call: Call, cx: LowerContext) -> Elements:
+        x, y = cx.elements(*call.positional)
+        opcode = f"{self.name}.{SUFFIX[common_elem(call, (F32, I32, U32))]}"
+
+        def at(n: int) -> Operand:
+            a, b = x.at(n), y.at(n)
+            return cx.b.op(opcode, b, a) if isinstance(a, int | float) else cx.b.op(opcode, a, b)
+
+        return Elements(x.count, at)
+
+
+EXTREMES = tuple(
+    Extreme(
+        name=name,
+        doc=f"{word} of two, element by element; of a number and NaN the number (PTX ISA, Floating Point Instructions and Integer "
+        f"Arithmetic Instructions, {name}).",
+    )
+    for name, word in (("min", "Smaller"), ("max", "Larger"))
+)
