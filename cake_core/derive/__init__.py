@@ -6,22 +6,25 @@ from dataclasses import replace
 
 from cake_core.architecture import Architecture
 from cake_core.derive.accesses import operation_with, touches
-from cake_core.derive.body import Frame, body_of
+from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
 from cake_core.derive.pipelines import Planner
+from cake_core.derive.ragged import expand_ragged
 from cake_core.derive.schedules import Schedule, expand
 from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
-from cake_core.derive.warps import Placed, place
-from cake_core.diagnostics import Sink, fail
+from cake_core.derive.turns import turns_of
+from cake_core.derive.warps import NamedBarriers, Placed, place
+from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import ByCommit, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
-from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Word
+from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
 from cake_core.ir.plan import launch_statement, pair_rank, warp_grid
+from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
-from cake_core.primitive import Form, Protocol, ThreadGroup
+from cake_core.primitive import Form, PipelinePlan, Protocol, ThreadGroup
 
 __all__ = ["derive"]
 
@@ -45,10 +48,13 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     sink.stop_if_errors()
 
     protocol = _protocol(registry, arch, kernel) if plans else None
+    plans = {name: _named(plan, protocol, fresh) for name, plan in plans.items()}
     barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()
     tensor = plan_tensor(kernel, registry, arch, fresh)
     words = (tensor.word,) if tensor is not None else ()
     memory = plan_memory(replace(kernel, body=(*kernel.body, *words)), barriers, asked, swizzles)
+    turns, following = turns_of(kernel, registry, arch, placed, first=1)
+    named = NamedBarriers(following=following)
     frame = Frame(
         registry=registry,
         arch=arch,
@@ -60,7 +66,9 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         plans=plans,
         protocol=protocol,
         schedule=schedule,
-        barrier_ids=_barrier_ids(kernel, registry, arch, placed, sink),
+        counter=fresh(f"{schedule.name}_n") if schedule is not None else None,
+        barriers=named,
+        turns=turns,
         other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC),
         by_engine=frozenset((t.role, t.buffer) for t in touched if t.access.proxy is Proxy.TENSOR or isinstance(t.access.completion, ByCommit)),
         sink=sink,
@@ -70,9 +78,11 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     for role in kernel.roles:
         with sink.collecting(role=role.name):
             p = placed[role.name]
-            roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded, held[role.name]), p))
+            roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded[role.name], held[role.name]), p))
+    named.check(kernel, arch, sink)
     sink.stop_if_errors()
-    return replace(kernel, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, roles, registry, arch, cluster))
+    params = (*kernel.params, *(schedule.params if schedule is not None else ()))
+    return replace(kernel, params=params, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, roles, registry, arch, cluster))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -92,14 +102,16 @@ class Fresh:
 
 
 def _unrolled(kernel: Kernel, fresh: Fresh) -> Block:
-    opened = any(isinstance(s, Tiles) and s.schedule.name == "grid" for s in kernel.body)
+    opened = any(isinstance(s, Tiles) and not read_schedule(s).persistent for s in kernel.body)
     around = frozenset({p.name for p in kernel.params} | set(bound_names(tuple(s for s in kernel.body if not isinstance(s, Role)))))
     return tuple(replace(s, body=unroll(s.body, fresh, around, opened)) if isinstance(s, Role) else s for s in kernel.body)
 
 
 def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> Schedule | None:
     tiles = next((s for s in kernel.body if isinstance(s, Tiles)), None)
-    return expand(tiles, axis, cluster, fresh) if tiles is not None else None
+    if tiles is None:
+        return None
+    return expand_ragged(tiles, kernel, fresh) if read_schedule(tiles).ragged is not None else expand(tiles, axis, cluster, fresh)
 
 
 def _types(kernel: Kernel) -> dict[str, Tile]:
@@ -125,30 +137,37 @@ class Asking:
         self.form, self.arch, self.cluster_axis, self.cluster_size = Form.SCHEDULE, arch, axis, cluster
         self.warps, self.group, self.grid, self.aligned, self.on = 0, None, (0, 1), 0, None
         self.pair = kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
-        self.known = {d.name: d for s in walk(kernel.body) if isinstance(s, Declare) for d in s.declarations}
+        self.shared = {d.name: d for s in kernel.body if isinstance(s, Declare) for d in s.declarations}
+        self.known = self.shared
+
+    def enter(self, role: Role) -> None:
+        self.known = self.shared | {d.name: d for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations}
 
     def declaration(self, name: str):
         return self.known.get(name)
 
 
 def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Placed], groups, sink: Sink):
-    """Layouts that operations demand of fragments, and what they ask of shared buffers."""
-    layouts: dict[str, tuple[str, object]] = {}
+    """Layouts that operations demand of the fragments of each role, and what they ask of shared buffers."""
+    layouts: dict[str, dict[str, tuple[str, object]]] = {}
     asked: list[Asked] = []
     cx = Asking(kernel, arch, axis, cluster)
     for role in kernel.roles:
+        mine = layouts.setdefault(role.name, {})
+        cx.enter(role)
         cx.warps, cx.group = placed[role.name].warps, groups[role.group].name
         cx.grid, cx.on = warp_grid(role.words, cx.warps), pair_rank(role.words)
         cx.aligned = placed[role.name].first & -placed[role.name].first or 32
         for s in walk(role.body):
             if not isinstance(s, Op) or (operation := registry.operations.get(s.name)) is None:
                 continue
-            with sink.collecting(role=role.name):
+            with sink.collecting(role=role.name, span=s.span):
                 asked += [Asked(d, s.name, s.span) for d in operation.demands(s, cx)]
                 for name, layout in operation.fragments(s, cx).items():
-                    have, span = layouts.setdefault(name, (layout, s.span))
+                    have, span = mine.setdefault(name, (layout, s.span))
                     if have != layout:
-                        raise fail("derive/layout-mismatch", f"fragment '{name}' is used as layout '{have}' and as '{layout}'", s.span, resource=name)
+                        related = (Related(f"as layout '{have}' here", span),)
+                        raise fail("derive/layout-mismatch", f"fragment '{name}' is used as layout '{have}' and as '{layout}'", s.span, resource=name, related=related, why="a fragment lies in one way over the threads")
     return layouts, asked
 
 
@@ -157,7 +176,8 @@ def _held(kernel: Kernel, sink: Sink) -> dict[str, HeldSlots]:
     out = {}
     for role in kernel.roles:
         ends = {s.name for s in kernel.body if isinstance(s, Pipeline) and role.name in [e.name for e in (*s.producers, *s.consumers)]}
-        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends}, sink)
+        tokens = {s.name: 1 for s in kernel.body if isinstance(s, Turn) and s.words.get("over").id == role.name}
+        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends} | tokens, sink)
         out[role.name].analyse()
     return out
 
@@ -169,24 +189,15 @@ def _protocol(registry, arch: Architecture, kernel: Kernel) -> Protocol:
     raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", kernel.span, resource="pipeline")
 
 
-def _barrier_ids(kernel: Kernel, registry, arch, placed: dict[str, Placed], sink: Sink) -> dict[tuple[str, str], int]:
-    """First id of each role's named barriers, in text order from 1; 0 is the whole CTA's."""
-    ids: dict[tuple[str, str], int] = {}
-    following = 1
-    for role in kernel.roles:
-        scopes = {
-            e.scope
-            for s in walk(role.body)
-            if isinstance(s, Op) and s.name in registry.operations
-            for e in registry.operations[s.name].effects(s)
-            if isinstance(e, Rendezvous) and e.scope in ("instance", "role")
-        }
-        for scope in sorted(scopes):
-            ids[role.name, scope] = following
-            following += placed[role.name].instances if scope == "instance" else 1
-    if following > arch.limit("named_barriers"):
-        sink.error("derive/barrier-ids", f"the roles need {following - 1} named barriers", kernel.span, why=f"a CTA has {arch.limit('named_barriers')}, one of them for itself")
-    return ids
+def _named(plan: PipelinePlan, protocol: Protocol, fresh: Fresh) -> PipelinePlan:
+    """The plan with a name from which no name of the text can be made: its barriers and cursors are called after it."""
+    while True:
+        barriers = [d.name for s in protocol.declare(plan) for d in s.declarations]
+        made = {*barriers, *(f"{plan.name}_{x}" for x in CURSORS), *(f"{plan.name}_{x}_slot" for x in CURSORS)}
+        if not made & fresh.used:
+            fresh.used |= made
+            return plan
+        plan = replace(plan, name=f"{plan.name}_")
 
 
 def _header(role: Role, p: Placed) -> Role:

@@ -3,10 +3,12 @@ groups where a word on the header acts on whole groups."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from cake_core.diagnostics import fail
+from cake_core.architecture import Architecture
+from cake_core.diagnostics import Sink, fail
 from cake_core.ir.nodes import Int, Kernel, Role
+from cake_core.ir.plan import integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +21,34 @@ class Placed:
     pad: int
 
 
+@dataclass(slots=True)
+class NamedBarriers:
+    """Ids of named barriers, handed out from 1 in the order in which they are asked for; 0 is the whole CTA's."""
+
+    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    following: int = 1
+
+    def first(self, role: str, scope: str, count: int) -> int:
+        """The first of `count` ids of a role."""
+        if (role, scope) not in self.ids:
+            self.ids[role, scope] = self.following
+            self.following += count
+        return self.ids[role, scope]
+
+    def check(self, kernel: Kernel, arch: Architecture, sink: Sink) -> None:
+        limit = arch.limits["named_barriers"]
+        if self.following > limit.value:
+            who = ", ".join(f"'{role}'" for role in dict.fromkeys(role for role, _ in self.ids))
+            sink.error("derive/barrier-ids", f"the roles need {self.following - 1} named barriers", kernel.span, why=f"a CTA has {limit.value}, one of them for itself ({limit.source}); those that ask: {who}", fix="fewer instances that sync")
+
+
 def place(kernel: Kernel, registry, groups) -> dict[str, Placed]:
     out: dict[str, Placed] = {}
     at = 0
     for role in kernel.roles:
         group = groups[role.group]
         whole = max([1, *(registry.role_words[w.name].groups_of for w in role.words.items if w.name in registry.role_words)])
-        align = max(group.aligned, whole)
+        align = max(group.aligned, whole, integer(role.words, "aligned", 1))
         at = -(-at // align) * align
         instances = role.instances.value if isinstance(role.instances, Int) else 1
         warps = role.count.value * group.warps

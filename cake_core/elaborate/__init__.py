@@ -9,9 +9,12 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
 from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.operations import Operations
+from cake_core.elaborate.pairs import PAIR, Pairs
 from cake_core.elaborate.requires import ranges_of
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.statements import Statements
+from cake_core.elaborate.tiles import TileSchedules
+from cake_core.elaborate.turns import Turns
 from cake_core.elaborate.typing import literal
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Assume, Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
@@ -37,7 +40,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Statements):
+class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):
@@ -49,6 +52,7 @@ class Elaborator(Expressions, Operations, Statements):
         self.declarations: dict[str, Declaration] = {}
         self.pipeline_of: dict[str, str] = {}
         self.role_names: tuple[str, ...] = ()
+        self.roles: tuple[Role, ...] = ()  # as written
         self.role: Role | None = None
         self.inside: list = []
         self.fragments: dict[str, Span] = {}  # of the role at hand
@@ -98,6 +102,10 @@ class Elaborator(Expressions, Operations, Statements):
             }
             if self.cluster_axis:
                 known[f"cluster.{self.cluster_axis}"] = Scalar(I32, Level.CTA, ranges.Range(0, self.cluster_size - 1))
+        if self.pair and self.form is Form.SCHEDULE:
+            known["pair.i"] = Scalar(I32, Level.CTA, ranges.Range(0, PAIR - 1))
+        if self.role is None and self.form is Form.DERIVED:
+            known["warp"] = Scalar(I32, Level.WARP, ranges.at_least(0))  # of the CTA
         if self.role is not None:
             known["warp"] = Scalar(I32, Level.WARP, ranges.Range(0, self.warps - 1))
             known[f"{self.role.name}.i"] = Scalar(I32, Level.INSTANCE, ranges.Range(0, self.instances - 1)) if self.instances > 1 else Int(0, type=Scalar(I32, Level.CTA, ranges.constant(0)))
@@ -167,8 +175,6 @@ class Elaborator(Expressions, Operations, Statements):
         if c.axis.name in CLUSTER_NAMES:
             raise fail("type/cluster", f"'{c.axis.name}' can't be an axis", c.axis.span, why=f"`cluster.{c.axis.name}` has a meaning already")
         size = self.constant_int(c.axis.value, "the cluster's size")
-        if c.words.items or c.words.flag:
-            raise fail("type/not-implemented", "words on 'cluster' are not implemented yet", c.words.span)
         if size.value < 1:
             raise fail("type/cluster", f"a cluster of {size.value} CTAs", c.axis.span, why="it has one at least")
         if self.arch is not None and size.value > 1:
@@ -177,7 +183,7 @@ class Elaborator(Expressions, Operations, Statements):
             if size.value > self.arch.limit("cluster_ctas"):
                 raise fail("type/cluster", f"a cluster of {size.value} CTAs; {self.arch.name} takes {self.arch.limit('cluster_ctas')}", c.axis.span, why=self.arch.limits["cluster_ctas"].source)
         self.cluster_size = size.value
-        return replace(c, axis=replace(c.axis, value=size))
+        return replace(c, axis=replace(c.axis, value=size), words=self.pair_words(c, size.value))
 
     def _requires(self, k: Kernel) -> tuple[Expr, ...]:
         """The conditions of all `require`s, typed; those that always hold are left out."""
@@ -246,7 +252,7 @@ class Elaborator(Expressions, Operations, Statements):
         for r in k.roles:
             with self.sink.collecting():
                 self.scope.bind(r.name, Symbol("role", Named("role", r.name), r.span, node=r))
-        self.role_names = tuple(r.name for r in k.roles)
+        self.role_names, self.roles = tuple(r.name for r in k.roles), k.roles
         if not k.roles:
             self.sink.error("type/no-role", f"kernel '{k.name}' has no role", k.span, why="roles say what the warps of a CTA do", fix="add `role main: 4 warps { .. }`")
 

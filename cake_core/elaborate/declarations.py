@@ -130,8 +130,7 @@ class Declarations:
         for place in (*s.producers, *s.consumers):
             if place.name not in self.role_names:
                 raise fail("type/unknown-name", f"unknown role '{place.name}'", place.span, fix=suggestion(place.name, self.role_names, "roles"))
-            if place.words.items or place.words.flag:
-                raise fail("type/not-implemented", "words on a pipeline's end are not implemented yet", place.span)
+        s = replace(s, producers=tuple(self.end_words(e, s.name) for e in s.producers), consumers=tuple(self.end_words(e, s.name) for e in s.consumers))
         if len(s.producers) != 1:
             raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.producers[1].span)
         for n, place in enumerate(s.consumers):
@@ -143,43 +142,4 @@ class Declarations:
             self.pipeline_of[name] = s.name
         done = replace(s, slots=slots)
         self.scope.bind(s.name, Symbol("pipeline", Named("pipeline", s.name), s.span, node=done))
-        return done
-
-    def _tiles(self, s: Tiles) -> Tiles:
-        call = s.schedule
-        later = next((n for n in names(call) if n.id in LATER_SCHEDULES), None)
-        if later is not None:
-            raise fail("type/not-implemented", f"the schedule '{later.id}' is not implemented yet", later.span)
-        if not isinstance(call, Call) or call.name not in SCHEDULES:
-            name = call.name if isinstance(call, Call) else ""
-            raise fail("type/schedule", f"'{name}' is no tile schedule" if name else "this is no tile schedule", call.span, fix=suggestion(name, SCHEDULES, "schedules"))
-        if s.body:
-            raise fail("type/not-implemented", "bindings of a tile schedule's items are not implemented yet", s.span)
-        args, options = [], SCHEDULES[call.name]
-        for a in call.args:
-            if not isinstance(a, Option):
-                raise fail("type/schedule", "a dimension has a name: `m: ceildiv(M, BM)`", a.span)
-            if not a.is_dim and a.name not in options:
-                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options"))
-            if any(b.name == a.name for b in args):
-                raise fail("type/repeated", f"'{a.name}' stands twice", a.span)
-            args.append(replace(a, value=self.integer(a.value, f"dimension '{a.name}'") if a.is_dim else self.constant_int(a.value, f"option '{a.name}'")))
-        dims = [a for a in args if a.is_dim]
-        raster = next((a.value for a in args if a.name == "raster" and not a.is_dim), None)
-        if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
-            why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
-            raise fail("type/schedule", f"a schedule with {len(dims)} dimensions", call.span, why=why)
-        if raster is not None and raster.value < 1:
-            raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
-        if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
-            raise fail("type/schedule", f"the cluster's axis '{self.cluster_axis}' is not the first dimension, which is '{dims[0].name}'", dims[0].span, why="a cluster takes neighbours of the first dimension", fix=f"put `{self.cluster_axis}:` first")
-        if self.form is Form.SCHEDULE and self.tiles_name is not None:
-            raise fail("type/not-implemented", "a second tile schedule is not implemented yet", s.span)
-        self.tiles_name = s.name
-        words = self.words(s.words, TILE_WORDS, "'tiles'", s.span)
-        if words.flag is not None:
-            raise fail("type/unknown-word", f"'tiles' has no flag '{words.flag}'", words.span)
-        self.at_least_one_cta(words)
-        done = replace(s, schedule=replace(call, args=tuple(args)), words=words)
-        self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=done))
         return done

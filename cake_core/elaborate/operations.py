@@ -15,7 +15,7 @@ from cake_core.source import Span
 
 
 #: Words of the language that this version does not have.
-LATER_WORDS = ("alias", "aligned", "clip", "each", "on", "order", "over", "part")
+LATER_WORDS = ("alias", "clip", "order", "over", "part")
 
 
 class Operations:
@@ -110,6 +110,8 @@ class Operations:
             case "numbers":
                 items = w.value.items if isinstance(w.value, Tuple) else (w.value,)
                 return Tuple(tuple(self.constant_int(e, what) for e in items), span=w.value.span)
+            case "pair":
+                return self.pair_place(w.value, what)
             case "axis":
                 if isinstance(w.value, Name) and w.value.id == self.cluster_axis:
                     return w.value

@@ -6,7 +6,9 @@ from dataclasses import replace
 from math import prod
 
 from cake_core.diagnostics import fail
+from cake_core.elaborate.inlines import expand
 from cake_core.elaborate.scope import Symbol, suggestion
+from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.elaborate.typing import described, named
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Expr, Name, Op, Pipeline, Role, Words
@@ -19,6 +21,8 @@ VERBS = {"acquire": ("producer", True), "commit": ("producer", False), "wait": (
 ROLE_WORDS = (
     WordSpec("at", "constant", Form.DERIVED, help="the role's first warp in the CTA"),
     WordSpec("pad", "constant", Form.DERIVED, help="idle warps behind the role's last one"),
+    WordSpec("aligned", "constant", Form.SCHEDULE, help="the role's first warp is at a multiple of this many warps"),
+    WordSpec("on", "pair", help="`pair` for both CTAs of a pair, `pair[r]` for one of them: which have the role"),
     WordSpec("over", "numbers", Form.SCHEDULE, help="(r, c): the warps of an instance are a grid of r rows and c columns"),
 )
 LAUNCH_WORDS = (WordSpec("ctas", "constant", Form.DERIVED),)
@@ -28,7 +32,7 @@ WARP = 32
 class Roles:
     """Mixed into the elaborator."""
 
-    verbs = tuple(VERBS)
+    verbs = (*VERBS, *TURN_VERBS)
 
     def _role(self, s: Role) -> Role:
         group = self.groups.get(s.group)
@@ -46,6 +50,10 @@ class Roles:
         try:
             with self.sink.collecting(role=s.name):  # an error in the words hides none in the body
                 self.role = header = replace(header, words=self._role_words(s))
+            if self.form is Form.SCHEDULE:
+                written = expand(s.body, frozenset(VERBS), frozenset(self.scope.visible()), self.item_names, self.sink)
+                s = replace(s, body=written)
+                self.role = header = replace(header, body=written)
             return replace(header, body=self._role_body(s))
         finally:
             self.role = None
@@ -67,6 +75,10 @@ class Roles:
                 sizes = [e.value for e in w.value.items]
                 if len(sizes) != 2 or min(sizes) < 1 or prod(sizes) != self.warps:
                     raise fail("type/role-size", f"the warps of an instance are {self.warps}, not a grid of {' x '.join(map(str, sizes))}", w.value.span, role=s.name, fix="write `over (rows, columns)` with rows * columns warps")
+            elif w.name == "aligned" and w.value.value & (w.value.value - 1):
+                raise fail("type/role-size", f"a role aligned to {w.value.value} warps", w.value.span, why="an alignment is a power of two")
+            elif w.name == "on":
+                continue
             elif (word := self.registry.role_words.get(w.name)) is not None:
                 self.need_capabilities(word, w)
                 with self.sink.collecting(role=s.name, span=w.value.span):
