@@ -65,6 +65,11 @@ def unroll(body: Block, fresh: Fresh, around: frozenset[str], opened: bool) -> B
     return Unroller(fresh, opened, Counter([*around, *bound_names(body)])).block(body)
 
 
+def substitute(e: Expr, env: dict[str, Expr]) -> Expr:
+    """A typed expression with names replaced by values, folded where they are constant."""
+    return _replaced(e, env)
+
+
 def bound_names(body: Block) -> Iterator[str]:
     """Every name that a body binds, as often as it does."""
     for s in walk(body):

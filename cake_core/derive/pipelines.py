@@ -9,7 +9,8 @@ from cake_core.derive.accesses import Touch, effects_of
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode, Proxy
-from cake_core.ir.nodes import Block, Kernel, Name, Op, Pipeline, Role
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
 from cake_core.ir.visit import nested
 from cake_core.primitive import PipelinePlan, Signal
@@ -40,17 +41,33 @@ class Planner:
 
     def _plan(self, p: Pipeline) -> PipelinePlan:
         producer = p.producers[0].name
+        self._strangers(p)
         fills = [t for t in self.touches if t.role == producer and t.buffer in p.buffers and t.access.mode is Mode.WRITE]
         if not fills:
-            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer)
+            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer, why="consumers wait for what it writes")
         commit, engines = self._commit(p, fills), self._engines(p)
         multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
         empty_at = tuple(range(self.cluster)) if multicast else ()
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
         empty = sum(self._arrivals(role, how) for role, how in releases.items()) * max(1, len(empty_at))
-        full = 1 if commit is Signal.BYTES else self._arrivals(producer, commit)
+        full = self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)
         bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
         return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, empty_at=empty_at, engines=engines)
+
+    def _strangers(self, p: Pipeline) -> None:
+        """Only the roles at its ends know when a slot is whose."""
+        ends = {e.name for e in (*p.producers, *p.consumers)}
+        for t in self.touches:
+            if t.buffer in p.buffers and t.role not in ends:
+                raise fail(
+                    "derive/not-an-end",
+                    f"role '{t.role}' touches '{t.buffer}' and is at no end of pipeline '{p.name}'",
+                    t.by.span,
+                    role=t.role,
+                    related=(Related("the pipeline", p.span),),
+                    why="only a role that acquires or waits knows that a slot is its own",
+                    fix=f"add '{t.role}' to the consumers, or give it a buffer of its own",
+                )
 
     def _engines(self, p: Pipeline) -> dict[str, str]:
         """By role, the operation that commits what its engine does with the pipeline's buffers."""
@@ -110,24 +127,41 @@ class Planner:
         return found[0][0]
 
     def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:
-        opened: Op | None = None
-        amount = 0
+        """Adds the bytes of every fill that the block acquires, with its `acquire`."""
+        opened: list[_Fill] = []  # oldest first
         for s in block:
             if isinstance(s, Op) and s.operands and s.operands[0] == Name(p.name):
                 if s.name == "acquire":
-                    opened, amount = s, 0
-                elif s.name == "commit" and opened is not None:
-                    found.append((amount, opened))
-                    opened = None
+                    opened.append(_Fill(s, s.words.get("as")))
+                elif s.name == "commit" and opened:
+                    done = opened.pop(0)
+                    found.append((done.bytes, done.by))
             for e in effects_of(s, self.registry):
                 if isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers:
-                    if opened is None:
-                        raise fail("derive/fill-outside", f"a fill of '{p.name}' stands outside `acquire` and `commit`", s.span, role=p.producers[0].name)
-                    amount += e.completion.bytes
+                    self._filled(p, opened, e, s).bytes += e.completion.bytes
             for inner in nested(s):
-                if opened is not None and self._touches(p, inner):
-                    raise fail("derive/fill-guarded", f"a fill of '{p.name}' stands under a condition or in a loop", s.span, role=p.producers[0].name, why="the bytes of a fill must be known", fix="move it beside its `acquire` and `commit`")
+                if opened and self._touches(p, inner):
+                    raise fail("derive/fill-guarded", f"a fill of '{p.name}' stands under a condition or in a loop", self._first(p, inner).span, role=p.producers[0].name, why="the bytes of a fill are announced when its slot is acquired, so they must be known there", fix="move it beside its `acquire` and `commit`")
                 self._fills(p, inner, found)
+        found += [(f.bytes, f.by) for f in opened]
+
+    def _filled(self, p: Pipeline, opened: list[_Fill], e: Access, s: Stmt) -> _Fill:
+        """The fill that an access belongs to: that of the slot that it names."""
+        role = p.producers[0].name
+        if not opened:
+            raise fail("derive/fill-outside", f"a fill of '{p.name}' stands outside `acquire` and `commit`", s.span, role=role, why="only between the two does the producer own a slot")
+        slot = _slot_of(e.place)
+        fill = next((f for f in opened if f.slot is not None and f.slot == slot), None)
+        if fill is None and len(opened) == 1 and p.slots == Int(1):
+            fill = opened[0]
+        if fill is None:
+            names = " or ".join(f"'{f.slot.id}'" for f in opened if f.slot is not None)
+            raise fail("derive/fill-slot", f"this fill of '{p.name}' is not into the slot that was acquired", s.span, role=role, why=f"the slot is {names}" if names else "`acquire` gives the slot no name", fix="index the buffer with the name that `acquire .. as NAME` gives")
+        return fill
+
+    def _first(self, p: Pipeline, block: Block) -> Stmt:
+        """The first fill in a block that has one."""
+        return next(s for s in walk(block) if any(isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers for e in effects_of(s, self.registry)))
 
     def _touches(self, p: Pipeline, block: Block) -> bool:
         return any(
@@ -135,3 +169,22 @@ class Planner:
             for s in block
             for e in effects_of(s, self.registry)
         ) or any(self._touches(p, inner) for s in block for inner in nested(s))
+
+
+@dataclass(slots=True)
+class _Fill:
+    """One slot between its `acquire` and its `commit`."""
+
+    by: Op
+    slot: Expr | None
+    bytes: int = 0
+
+
+def _slot_of(place: Expr) -> Expr | None:
+    """The index in the first bracket of a place."""
+    index = None
+    while isinstance(place, Index | Attr):
+        if isinstance(place, Index):
+            index = place.indices[0]
+        place = place.base
+    return index
