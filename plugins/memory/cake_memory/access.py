@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import Place
 from cake_core.ir.plan import integer
+from cake_core.ir.tiles import declared, inside, place
 from cake_core.ir.types import Elem
 from cake_core.primitive import LowerContext
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_memory.holding import Holding
-from cake_memory.tiles import declared, inside, place
 
 Guard = Reg | bool
 

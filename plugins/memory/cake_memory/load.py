@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
 from cake_core.ir.nodes import Call, Expr, Float, Int, Option
+from cake_core.ir.tiles import level, place, widest
 from cake_core.ir.types import F16, F32, Elem, Level, Scalar, Tile, Type, Value
 from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_memory.access import TILES, Guard, literal, vector
 from cake_memory.holding import ONE, held, run_of, too_large
 from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
-from cake_memory.tiles import level, place, widest
 
 
 @dataclass(frozen=True, kw_only=True)

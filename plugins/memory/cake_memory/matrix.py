@@ -11,11 +11,11 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Declaration, Expr, Name, Op
 from cake_core.ir.plan import integer
+from cake_core.ir.tiles import alignment, declared, place, range_of
 from cake_core.ir.types import Elem
 from cake_core.primitive import LowerContext
 from cake_core.ptx.builder import Addr, Operand, Vec
 from cake_memory.access import in_register
-from cake_memory.tiles import alignment, declared, place, range_of
 
 WORD = Name("stmatrix")
 CAPABILITY = "stmatrix"

@@ -6,8 +6,8 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Declaration, Expr, Int
 from cake_core.ir.places import root
+from cake_core.ir.tiles import BASE_ALIGN, level, refusal
 from cake_core.ir.types import Level, Tile
-from cake_memory.tiles import BASE_ALIGN, level, refusal
 
 
 def check_tile(tile: Expr, what: str) -> tuple[int, ...]:

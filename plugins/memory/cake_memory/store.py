@@ -10,6 +10,7 @@ from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Int, Op, Word
 from cake_core.ir.places import fragments_in, root
 from cake_core.ir.plan import BufferPlan
+from cake_core.ir.tiles import declared, level, place, widest
 from cake_core.ir.types import Level, Scalar, Tile, Value
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Operand, Vec
@@ -17,7 +18,6 @@ from cake_memory import matrix
 from cake_memory.access import TILES, Guard, in_register, literal, vector
 from cake_memory.holding import ONE, held, run_of
 from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
-from cake_memory.tiles import declared, level, place, widest
 
 #: Rows after which every swizzle pattern repeats.
 PATTERN_ROWS = 8
