@@ -9,7 +9,9 @@ from cake_core.derive.accesses import effects_of, operation_with
 from cake_core.derive.distribution import Fragments, choose, distribution, on_grid
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
-from cake_core.diagnostics import Sink, fail
+from cake_core.derive.turns import Turning
+from cake_core.derive.warps import NamedBarriers
+from cake_core.diagnostics import CakeError, Sink
 from cake_core.effects import Access, Fence, Mode, Proxy
 from cake_core.ir.flow import walk
 from cake_core.ir import ranges
@@ -44,6 +46,10 @@ from cake_core.primitive import DeriveContext, Distribution, HandOff, Layout, Pi
 from cake_core.source import Span
 
 
+#: Ordinals that a role counts for a pipeline: variables are called PIPELINE_CURSOR.
+CURSORS = ("fill", "commit", "wait", "release")
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """What all roles share."""
@@ -58,7 +64,9 @@ class Frame:
     plans: dict[str, PipelinePlan]
     protocol: Protocol
     schedule: Schedule | None
-    barrier_ids: dict[tuple[str, str], int]
+    counter: str | None  # the variable that counts the items of a CTA
+    barriers: NamedBarriers
+    turns: dict[str, Turning]
     other_proxies: frozenset[str]  # buffers that something reads or writes through another proxy than threads do
     by_engine: frozenset[tuple[str, str]]  # (role, buffer): the role uses it with the tensor engine, or in tensor memory
     sink: Sink
@@ -110,7 +118,7 @@ class Body(DeriveContext):
         return self.frame.swizzles.get(buffer, 0)
 
     def named_barrier(self, scope: str) -> tuple[Expr, int]:
-        first = self.frame.barrier_ids[self.role, scope]
+        first = self.frame.barriers.first(self.role, scope, self.instances if scope == "instance" else 1)
         if scope == "role":
             return Int(first), 32 * self.warps * self.instances
         return add(first, f"{self.role}.i") if self.instances > 1 else Int(first), 32 * self.warps
@@ -140,8 +148,8 @@ class Body(DeriveContext):
 
     def derive(self) -> Role:
         cursors = []
-        for plan in self.frame.plans.values():
-            used = {s.name for s in walk(self.of.body) if isinstance(s, Op) and s.operands and s.operands[0] == Name(plan.name)}
+        for name, plan in self.frame.plans.items():
+            used = {s.name for s in walk(self.of.body) if isinstance(s, Op) and s.operands and s.operands[0] == Name(name)}
             for verbs, cursor in ((("acquire",), "fill"), (("wait",), "wait"), (("release", "drain"), "release")):
                 if used & set(verbs):
                     cursors.append(f"{plan.name}_{cursor}")
@@ -152,32 +160,60 @@ class Body(DeriveContext):
             cursors.append(counter)
         body = self._block(self.of.body)
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
+        start += tuple(replace(s, span=self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
         return replace(self.of, body=(*start, *body))
 
     def _item_counter(self) -> str | None:
         s = self.frame.schedule
-        return f"{s.name}_n" if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)) else None
+        return self.frame.counter if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)) else None
 
     def _block(self, block: Block) -> Block:
         out: list[Stmt] = []
         for s in block:
-            with self.frame.sink.collecting(role=self.role):
+            with self.frame.sink.collecting(role=self.role, span=s.span):
                 for d in self._stmt(s):
                     _append(out, d)
         return tuple(out)
 
+    def _loop(self, block: Block) -> Block:
+        """A loop's body. What one iteration leaves without a fence, the first rendezvous of the next one must fence; and
+        where the loop does not run at all, so must the first one behind it."""
+        before = self.unfenced
+        self.unfenced = list(before)
+        out = self._block(block)
+        if self.unfenced != before and self.unfenced:
+            self.unfenced = [*before, *self.unfenced]
+            out = self._block(block)
+        self.unfenced = [*before, *(x for x in self.unfenced if x not in before)]
+        return out
+
+    def _branches(self, then: Block, other: Block | None) -> tuple[Block, Block | None]:
+        before = self.unfenced
+        self.unfenced = list(before)
+        first = self._block(then)
+        left, self.unfenced = self.unfenced, list(before)
+        second = self._block(other) if other is not None else None
+        self.unfenced = [*left, *(x for x in self.unfenced if x not in left)]
+        return first, second
+
     def _stmt(self, s: Stmt) -> Block:
+        self.distribution = None
         match s:
             case Op(name, (Name(p), *_)) if p in self.frame.plans and name in _VERBS:
                 return tuple(replace(d, span=s.span) for d in _VERBS[name](self, s, self.frame.plans[p]))
+            case Op("take" | "pass", (Name(t),)) if t in self.frame.turns:
+                turning = self.frame.turns[t]
+                return tuple(replace(d, span=s.span) for d in (turning.take() if s.name == "take" else turning.pass_on()))
             case Op():
                 return self._operation(s)
             case For(hi=None):
                 return self._items(s)
             case For() | While():
-                return (replace(self._functions(s), body=self._block(s.body)),)
+                return (replace(self._functions(s), body=self._loop(s.body)),)
             case If():
-                return (replace(self._functions(s), then=self._block(s.then), other=self._block(s.other) if s.other is not None else None),)
+                head = self._functions(s)
+                then, other = self._branches(s.then, s.other)
+                return (replace(head, then=then, other=other),)
             case Declare():
                 return (replace(s, declarations=tuple(self._fragment(d) for d in s.declarations)),)
             case Assign(target, value):
@@ -203,10 +239,11 @@ class Body(DeriveContext):
 
     def _items(self, s: For) -> Block:
         schedule = self.frame.schedule
-        body = self._block(s.body)
+        body = self._loop(s.body) if schedule.persistent else self._block(s.body)
         if counter := self._item_counter():
             body = (*body, assign(counter, add(counter, 1), s.span))
-        return schedule.loop(s.pattern, body, s.span)
+        carried = tuple(self._functions(b) for b in schedule.carried_as(s.pattern))
+        return schedule.loop(s.pattern, carried, body, s.span)
 
     # --- expressions: functions derive themselves, `t.n` is the item counter
 
@@ -240,7 +277,7 @@ class Body(DeriveContext):
 
     def _names(self, node):
         if isinstance(node, Name) and self.frame.schedule and node.id == f"{self.frame.schedule.name}.n":
-            return replace(node, id=f"{self.frame.schedule.name}_n")
+            return replace(node, id=self.frame.counter)
         return node
 
     # --- verbs
@@ -327,7 +364,7 @@ def body_of(role: Role, frame: Frame, warps: int, instances: int, demanded, held
                 whole[d.name] = distribution(layouts[d.name], on_grid(d, layouts[d.name], role), warps, role.name)
                 types[d.name] = _fragment_type(d)
     if any(d.name not in whole for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations):
-        raise fail("derive/no-layout", f"role '{role.name}' has fragments without a layout", role.span, role=role.name)
+        raise CakeError()  # reported above
     return Body(frame, role, warps, instances, Fragments(frame.registry, whole, types), layouts, held).derive()
 
 

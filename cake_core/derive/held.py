@@ -15,9 +15,10 @@ from cake_core.ir.visit import nested
 from cake_core.source import Span
 
 #: A verb's effect on the number held: of a producer between acquire and commit, of a consumer between wait and release.
-STEP = {"acquire": 1, "commit": -1, "wait": 1, "release": -1}
-OPENS = {"commit": "acquire", "release": "wait"}
-ENDS = {"acquire": "commit", "wait": "release"}
+STEP = {"acquire": 1, "commit": -1, "wait": 1, "release": -1, "take": 1, "pass": -1}
+OPENS = {"commit": "acquire", "release": "wait", "pass": "take"}
+ENDS = {"acquire": "commit", "wait": "release", "take": "pass"}
+TOKEN = ("take", "pass")  # the one token of a turn counts as a slot
 
 Held = dict[str, tuple[int, int]]
 
@@ -41,13 +42,14 @@ class HeldSlots:
         for p, (lo, hi) in end.items():
             if hi > 0:
                 verb, span = self._last_opening(p)
+                what = f"the token of '{p}'" if verb in TOKEN else f"{_count(lo, hi)} of '{p}'"
                 self.sink.error(
                     "derive/held-at-end",
-                    f"role '{self.role.name}' ends while it holds {_count(lo, hi)} of '{p}'",
+                    f"role '{self.role.name}' ends while it holds {what}",
                     span,
                     role=self.role.name,
                     resource=p,
-                    why="a slot that is not handed back is lost to the other side, which then waits for ever",
+                    why=f"what is not handed {'on is lost to the other instances, which then wait' if verb in TOKEN else 'back is lost to the other side, which then waits'} for ever",
                     fix=f"`{ENDS[verb]} {p}` on every path" + (f", or `drain {p}` after the loop" if verb == "wait" else ""),
                 )
 
@@ -88,16 +90,20 @@ class HeldSlots:
     def _step(self, s: Op, p: str, now: tuple[int, int]) -> tuple[int, int]:
         lo, hi = now[0] + STEP[s.name], now[1] + STEP[s.name]
         if lo < 0:
-            holds = "no slot" if now == (0, 0) else _count(*now)
+            token = s.name in TOKEN
+            holds = "nothing" if now == (0, 0) else "the token on some paths only" if token else _count(*now)
             self._error(
                 s,
                 p,
                 "derive/not-held",
-                f"`{s.name} {p}` gives up a slot that the role may not hold",
+                f"`{s.name} {p}` gives up {'the token' if token else 'a slot'} that the role may not hold",
                 f"it holds {holds} here",
                 f"`{OPENS[s.name]} {p}` must come first on every path",
             )
             return 0, max(hi, 0)
+        if hi > 1 and s.name in TOKEN:
+            self._error(s, p, "derive/held-too-many", f"`take {p}` may ask for the token that the instance has", "it would wait for itself", f"`pass {p}` first")
+            return min(lo, 1), 1
         if hi > self.slots[p]:
             self._error(
                 s,

@@ -2,16 +2,21 @@
 
 S9: one finite sequence, identical in all roles; the CTAs of a cluster differ only along the cluster's axis. Without a
 raster the first dimension runs fastest; `raster = g` walks groups of g tiles (g clusters) of the first dimension,
-inside a group the first dimension fastest, then the second.
+inside a group the first dimension fastest, then the second. `ragged.py` beside this file has the ragged schedules.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cake_core.derive.expand import substitute
 from cake_core.ir.build import add, binary, call, div, lift, mod, mul
-from cake_core.ir.nodes import Binding, Block, Expr, For, Int, Let, Name, Stmt, Tiles, Word, Words
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Binding, Block, Expr, For, If, Let, Name, Param, Stmt, Tiles, Word, Words
+from cake_core.ir.places import names
 from cake_core.ir.plan import launch_statement
+from cake_core.ir.schedule import read_schedule
+from cake_core.ir.visit import own_expressions
 from cake_core.source import Span
 
 
@@ -25,56 +30,97 @@ class Schedule:
     persistent: bool
     prologue: Block
     coordinates: tuple[tuple[str, Expr], ...]  # lets of the linear index, in order
-    item: tuple[Expr, ...]  # one coordinate a dimension
+    item: tuple[Expr, ...]  # one coordinate a part of the item
+    parts: tuple[str, ...]  # what the item's own values call its coordinates
+    carried: tuple[Binding, ...] = ()  # those values
+    params: tuple[Param, ...] = ()  # parameters that the schedule adds to the kernel
+    start: Block = ()  # of every role, in front of its loop over items
+    seek: Block = ()  # what finds the item of a linear index
+    guard: Expr | None = None  # whether there is one
+    sparing: bool = False  # coordinates that a role does not use are left out
 
-    def loop(self, pattern: tuple[str, ...], body: Block, at: Span) -> Block:
-        """The items of one CTA: a loop (persistent) or the one item of its cluster."""
+    def carried_as(self, pattern: tuple[str, ...]) -> tuple[Binding, ...]:
+        """The item's values, its coordinates being called as in a loop's pattern."""
+        env = {own: Name(n) for own, n in zip(self.parts, pattern, strict=True) if own != n}
+        return tuple(replace(b, value=substitute(b.value, env)) for b in self.carried) if env else self.carried
+
+    def loop(self, pattern: tuple[str, ...], carried: tuple[Binding, ...], body: Block, at: Span) -> Block:
+        """The items of one CTA: a loop (persistent) or the one item of its cluster. `carried`: the item's values, derived."""
+        used = {n.id for s in walk(body) for e in own_expressions(s) for n in names(e)}
+        carried = needed(carried, used)
+        parts = tuple(Binding(n, e) for n, e in zip(pattern, self.item, strict=True))
+        if self.sparing:
+            parts = needed(parts, used | {n.id for b in carried for n in names(b.value)})
         lets: tuple[Stmt, ...] = tuple(Let((Binding(n, e),), span=at) for n, e in self.coordinates)
-        lets += (Let(tuple(Binding(n, e) for n, e in zip(pattern, self.item, strict=True)), span=at),)
+        lets += (Let(parts, span=at),) if parts else ()
+        lets += tuple(Let((b,), span=b.span) for b in carried)
+        item = (*lets, *body)
         if not self.persistent:
-            return (Let((Binding(self.index, Name("cluster.id")),), span=at), *lets, *body)
+            return (Let((Binding(self.index, Name("cluster.id")),), span=at), *item)
+        if self.guard is not None:
+            item = (If(self.guard, item, span=at),)
         words = Words((Word("step", Name("cluster.count")),))
-        return (For((self.index,), Name("cluster.id"), self.total, words, (*lets, *body), span=at),)
+        start = tuple(replace(s, span=at) for s in self.start)
+        seek = tuple(replace(s, span=at) for s in self.seek)
+        return (*start, For((self.index,), Name("cluster.id"), self.total, words, (*seek, *item), span=at))
+
+
+def needed(bindings: tuple[Binding, ...], used: set[str]) -> tuple[Binding, ...]:
+    """Those of `bindings` that something in `used` asks for, directly or by way of later ones."""
+    used, kept = set(used), []
+    for b in reversed(bindings):
+        if b.name in used:
+            kept.append(b)
+            used |= {n.id for n in names(b.value)}
+    return tuple(reversed(kept))
 
 
 def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Schedule:
-    """Write `tiles` out. `fresh(name)` returns a name that the text does not use yet."""
-    t, at = tiles.name, tiles.span
-    dims = [a for a in tiles.schedule.args if a.is_dim]
-    raster = next((a.value.value for a in tiles.schedule.args if a.name == "raster"), None)
+    """Write a grid out. `fresh(name)` returns a name that the text does not use yet."""
+    t, at, asked = tiles.name, tiles.span, read_schedule(tiles)
     split = cluster if cluster > 1 else 1
     index = fresh(f"{t}_i")
     counts: list[tuple[str, Expr]] = []
-    for d in dims:
+    for d in asked.dims:
         # the first dimension counts clusters: a cluster takes `split` neighbours of it
         count = call("ceildiv", d.value, split) if split > 1 and d.name == cluster_axis else d.value
         counts.append((fresh(f"{t}_{d.name}"), count))
     total_name = fresh(f"{t}_total")
-    total: Expr = Name(counts[0][0])
-    for name, _ in counts[1:]:
-        total = mul(total, name)
+    total = product(tuple(n for n, _ in counts))
     lets = [Let(tuple(Binding(n, e) for n, e in counts), span=at), Let((Binding(total_name, total),), span=at)]
-    persistent = tiles.schedule.name == "persistent"
-    ctas = tiles.words.get("ctas")
-    launch = launch_statement(total_name, persistent, ctas.value if isinstance(ctas, Int) else None)
-    coordinates, item = _coordinates(t, index, [n for n, _ in counts], raster, fresh)
+    launch = launch_statement(total_name, asked.persistent, asked.ctas)
+    coordinates, item = _coordinates(t, index, [n for n, _ in counts], asked.raster, fresh)
     if split > 1:
         item[0] = add(mul(item[0], split), Name(f"cluster.{cluster_axis}"))
-    return Schedule(t, index, Name(total_name), persistent, (*lets, launch), tuple(coordinates), tuple(item))
+    return Schedule(t, index, Name(total_name), asked.persistent, (*lets, launch), tuple(coordinates), tuple(item), asked.parts, carried_by(tiles))
+
+
+def carried_by(tiles: Tiles) -> tuple[Binding, ...]:
+    return tuple(b for s in tiles.body or () for b in s.bindings)
+
+
+def product(factors: tuple[str, ...]) -> Expr:
+    total: Expr = Name(factors[0])
+    for name in factors[1:]:
+        total = mul(total, name)
+    return total
+
+
+def linear(i: Expr, counts: tuple[str, ...]) -> tuple[Expr, ...]:
+    """Coordinates of number `i`, the first dimension fastest."""
+    item: list[Expr] = []
+    rest = i
+    for n, count in enumerate(counts):
+        last = n + 1 == len(counts)
+        item.append(rest if last else mod(rest, count))
+        rest = div(rest, count)
+    return tuple(item)
 
 
 def _coordinates(t: str, index: str, counts: list[str], raster: int | None, fresh) -> tuple[list[tuple[str, Expr]], list[Expr]]:
     i = Name(index)
-    if len(counts) == 1:
-        return [], [i]
     if raster is None:
-        item: list[Expr] = []
-        rest: Expr = i
-        for n, count in enumerate(counts):
-            last = n + 1 == len(counts)
-            item.append(rest if last else mod(rest, count))
-            rest = div(rest, count)
-        return [], item
+        return [], list(linear(i, tuple(counts)))
     first, second = counts
     group, start, height, inside = (fresh(f"{t}_{x}") for x in ("group", "start", "height", "inside"))
     lets = [

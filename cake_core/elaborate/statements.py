@@ -8,6 +8,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.declarations import Declarations
 from cake_core.elaborate.roles import VERBS, Roles
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
+from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, named, range_of
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
@@ -42,10 +43,10 @@ from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, Til
 from cake_core.primitive import Form, WordSpec
 
 LOOP_WORDS = (WordSpec("step", "integer", Form.DERIVED),)
-UNFINISHED = {Turn: "'turn' is", Inline: "'inline' is", Group: "'group' is", CallStmt: "a call as a statement is"}
+UNFINISHED = {Group: "'group' is"}
 #: What may stand in a kernel's body, outside roles, and what may stand nowhere else.
-KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
-KERNEL_ALONE = {Tiles: "a tile schedule", Pipeline: "a pipeline", Role: "a role"}
+KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Turn, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
+KERNEL_ALONE = {Tiles: "a tile schedule", Pipeline: "a pipeline", Turn: "a turn", Role: "a role"}
 #: Copies of an unrolled loop's body.
 UNROLLED = 1024
 
@@ -89,6 +90,10 @@ class Statements(Declarations, Roles):
                 return self._tiles(s)
             case Pipeline():
                 return self._pipeline(s)
+            case Turn():
+                return self._turn(s)
+            case Inline() | CallStmt():
+                self.check_form(Form.SCHEDULE, "an inline block", s)
             case Role():
                 return self._role(s)
             case Declare():
@@ -103,6 +108,8 @@ class Statements(Declarations, Roles):
                 return self._assign(s)
             case Op(name) if name in VERBS:
                 return self._verb(s)
+            case Op(name) if name in TURN_VERBS:
+                return self._turn_verb(s)
             case Op("launch"):
                 return self._launch(s)
             case Op():
@@ -149,7 +156,7 @@ class Statements(Declarations, Roles):
                 names = tuple(b.name for b in bindings)
             case Declare():
                 names = tuple(d.name for d in s.declarations)
-            case Pipeline() | Tiles():
+            case Pipeline() | Tiles() | Turn():
                 names = (s.name,)
             case Op(name) if name in VERBS and isinstance(s.words.get("as"), Name):
                 names = (s.words.get("as").id,)
@@ -282,36 +289,6 @@ class Statements(Declarations, Roles):
         r = ranges.Range(lr.lo, None if hr.hi is None else hr.hi - 1)
         t = Scalar(I32, level_of(lo, hi), r)
         return self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: t})
-
-    def _for_items(self, s: For) -> For:
-        self.check_form(Form.SCHEDULE, "a loop over items", s)
-        tiles = self.expr(s.lo)
-        if isinstance(tiles.type, Unknown):
-            raise reported()
-        if not named(tiles.type, "tiles"):
-            raise fail("type/operand", f"a loop without '..' runs over a tile schedule, not {described(tiles.type)}", s.lo.span, fix="write `for i in lo .. hi`")
-        if self.inside:
-            raise fail("type/placement", "a loop over items stands at the top of its role", s.span, why="every role must see the same items")
-        if s.words.flag is not None:
-            raise fail("type/unknown-word", f"a loop over items has no flag '{s.words.flag}'", s.words.span)
-        dims = [a for a in self.scope.find(tiles.id).node.schedule.args if a.is_dim]
-        if len(dims) != len(s.pattern):
-            names = ", ".join(d.name for d in dims)
-            raise fail("type/pattern", f"an item has {len(dims)} coordinate{'s' if len(dims) > 1 else ''} ({names}), the pattern {len(s.pattern)}", s.span)
-        if len(set(s.pattern)) < len(s.pattern):
-            raise fail("type/repeated", "a name stands twice in the pattern", s.span)
-        types = {n: Scalar(I32, Level.CTA, self._coordinate(d.value, first=d is dims[0])) for n, d in zip(s.pattern, dims, strict=True)}
-        self.item_count = f"{tiles.id}.n"
-        try:
-            return self._loop(replace(s, lo=tiles), types)
-        finally:
-            self.item_count = None
-
-    def _coordinate(self, extent: Expr, first: bool) -> ranges.Range:
-        """Coordinates of an item along one dimension; along the first a cluster may reach past the end."""
-        past = self.cluster_size - 1 if first else 0
-        hi = range_of(extent).hi
-        return ranges.Range(0, None if hi is None else max(hi - 1 + past, 0))
 
     def _loop(self, s: For, types: dict[str, Scalar]) -> For:
         outer, self.scope = self.scope, Scope(self.scope)

@@ -10,7 +10,7 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
-from cake_core.primitive import Function, Layout, Operation, Protocol, RoleWord, Space, ThreadGroup
+from cake_core.primitive import Function, Layout, Operation, Protocol, RoleWord, Space, ThreadGroup, TurnProtocol
 from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
@@ -22,6 +22,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
     "space": (Space, "spaces", "space"),
     "group": (ThreadGroup, "groups", "thread group"),
     "protocol": (Protocol, "protocols", "protocol"),
+    "turn": (TurnProtocol, "turns", "turn protocol"),
     "role_word": (RoleWord, "role_words", "role word"),
     "command": (Command, "commands", "command"),
 }
@@ -46,6 +47,7 @@ class Registry:
     spaces: Mapping[str, Space] = field(default_factory=dict)
     groups: Mapping[str, ThreadGroup] = field(default_factory=dict)
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
+    turns: Mapping[str, TurnProtocol] = field(default_factory=dict)
     role_words: Mapping[str, RoleWord] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     plugins: tuple[PluginRecord, ...] = ()
