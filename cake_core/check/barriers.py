@@ -7,13 +7,14 @@ of them must bring the same. A barrier whose arrivals stand under conditions tha
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cake_core.check.subject import Executed, Subject
 from cake_core.diagnostics import Related, Sink
-from cake_core.effects import Access, BarrierArrive, BarrierInit, BySignal, Mode, Rendezvous
+from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, Mode, Rendezvous
+from cake_core.ir.build import binary
 from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Binary, Expr, Int, Name, Op
+from cake_core.ir.nodes import Assign, Binary, Expr, Index, Int, Let, Name, Op, Var
 from cake_core.ir.places import root
 from cake_core.source import Span
 
@@ -28,6 +29,7 @@ class HandOff:
     expected: int = 0
     bytes: int = 0
     expects: bool = False
+    waits: int = 0  # that the role had done when it arrived last
 
 
 def check(subject: Subject, sink: Sink) -> None:
@@ -54,28 +56,69 @@ def _initialised(subject: Subject, sink: Sink) -> None:
 
 def _hand_offs(subject: Subject) -> dict[str, list[HandOff]]:
     """By barrier array, in text order."""
-    found: dict[tuple, HandOff] = {}
-    for role in subject.kernel.roles:
-        for x in subject.executed(role):
-            for e in subject.effects(x.stmt):
-                if isinstance(e, BarrierArrive):
-                    h = _at(found, root(e.barrier).id, x)
-                    count = None if x.threads is None or h.arrivals is None else h.arrivals + x.threads * x.role.instances
-                    h.arrivals = count
-                    if e.expect_bytes:
-                        h.expects, h.expected = True, h.expected + e.expect_bytes
-                elif isinstance(e, Access) and e.mode is Mode.WRITE and isinstance(e.completion, BySignal) and e.completion.barrier is not None:
-                    # every CTA of the cluster sends as this one does, so a multicast arrives once from each
-                    h = _at(found, root(e.completion.barrier).id, x)
-                    h.bytes += e.completion.bytes * (subject.plan.cluster if e.completion.multicast else 1)
     out: dict[str, list[HandOff]] = defaultdict(list)
-    for (name, *_), h in found.items():
-        out[name].append(h)
+    for role in subject.kernel.roles:
+        reader = _Reader(subject)
+        for x in subject.executed(role):
+            reader.read(x)
+        for name, hand_offs in reader.found.items():
+            out[name] += hand_offs
     return out
 
 
-def _at(found: dict[tuple, HandOff], barrier: str, x: Executed) -> HandOff:
-    return found.setdefault((barrier, x.role.name, x.region), HandOff(x.role.name, x.stmt.span))
+@dataclass(slots=True)
+class _Reader:
+    """Reads one role in text order. Hand-offs are told apart by the stretch that they stand in and by the slot that they name:
+    two indices are the same slot if they are the same expression of variables that were not assigned in between. An
+    arrival behind another one of the same slot, with a wait between them, belongs to the next phase."""
+
+    subject: Subject
+    found: dict[str, list[HandOff]] = field(default_factory=lambda: defaultdict(list))
+    current: dict[tuple, HandOff] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)  # what each name stands for, variables by how often they were assigned
+    waits: int = 0
+
+    def read(self, x: Executed) -> None:
+        for e in self.subject.effects(x.stmt):
+            match e:
+                case BarrierWait():
+                    self.waits += 1
+                case BarrierArrive():
+                    h = self._hand_off(e.barrier, x, arrives=True)
+                    h.arrivals = None if x.threads is None or h.arrivals is None else h.arrivals + x.threads * x.role.instances
+                    if e.expect_bytes:
+                        h.expects, h.expected = True, h.expected + e.expect_bytes
+                case Access(mode=Mode.WRITE, completion=BySignal(barrier=barrier, bytes=count, multicast=multicast)) if barrier is not None:
+                    # every CTA of the cluster sends as this one does, so a multicast arrives once from each
+                    self._hand_off(barrier, x, arrives=False).bytes += count * (self.subject.plan.cluster if multicast else 1)
+        match x.stmt:
+            case Let(bindings) | Var(bindings):
+                for b in bindings:
+                    self.values[b.name] = self._value(b.value) if isinstance(x.stmt, Let) else (b.name, self.values.get(b.name))
+            case Assign(Name(name)):
+                self.values[name] = (name, self.values.get(name))
+
+    def _hand_off(self, barrier: Expr, x: Executed, arrives: bool) -> HandOff:
+        name = root(barrier).id
+        key = (name, x.region, self._value(barrier))
+        h = self.current.get(key)
+        if h is None or arrives and h.arrivals != 0 and h.waits < self.waits:
+            h = self.current[key] = HandOff(x.role.name, x.stmt.span)
+            self.found[name].append(h)
+        if arrives:
+            h.waits = self.waits
+        return h
+
+    def _value(self, e: Expr) -> object:
+        """An expression, its names replaced by what they stand for."""
+        match e:
+            case Name(id):
+                return self.values.get(id, id)
+            case Binary(op, a, b):
+                return op, self._value(a), self._value(b)
+            case Index(base, indices):
+                return self._value(base), *map(self._value, indices)
+        return e
 
 
 def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
@@ -160,7 +203,8 @@ def _constant(e: Expr, role: str, instance: int) -> int | None:
             return v
         case Name(id) if id == f"{role}.i":
             return instance
-        case Binary("+", a, b):
+        case Binary("+" | "-" | "*" | "/" | "%" as op, a, b):
             x, y = _constant(a, role, instance), _constant(b, role, instance)
-            return None if x is None or y is None else x + y
+            if x is not None and y is not None and isinstance(folded := binary(op, x, y), Int):
+                return folded.value
     return None
