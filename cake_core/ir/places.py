@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from cake_core.ir.nodes import All, Attr, Expr, Index, Int, Name, Slice
-from cake_core.ir.types import Tile
+from cake_core.ir.types import Tile, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +82,4 @@ def names(node) -> Iterator[Name]:
 
 def fragments_in(expr: Expr) -> tuple[Name, ...]:
     """The register tiles that an expression names: they say how its elements lie over the threads."""
-    return tuple(n for n in names(expr) if isinstance(n.type, Tile) and n.type.space == "frag")
+    return tuple(n for n in names(expr) if isinstance(n.type, Tile) and n.type.space == "frag" or isinstance(n.type, Value) and n.type.spread)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cake_core.ir.ranges import ANY, Range
 
 if TYPE_CHECKING:
-    from cake_core.ir.nodes import Expr
+    from cake_core.ir.nodes import Expr, TypeExpr
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,25 @@ ELEMENTS = {
     )
 }
 F32, F16, BF16, I32, U32, BOOL = (ELEMENTS[n] for n in ("f32", "f16", "bf16", "i32", "u32", "bool"))
+
+
+@dataclass(frozen=True, slots=True)
+class State(Elem):
+    """What a fragment of a type that a plugin defines holds for one row (S13): `topk(10, f32, i32)` is type `topk` with args (10, f32, i32)."""
+
+    type: str = ""
+    args: tuple[int | Elem, ...] = ()
+
+    @staticmethod
+    def of(type_: str, args: tuple[int | Elem, ...]) -> State:
+        return State(f"{type_}({', '.join(map(str, args))})", "state", 32, type_, args)
+
+
+def element_of(declared: TypeExpr) -> Elem:
+    """The elements of a declared buffer or fragment, whose arguments are numbers and names of element types."""
+    if not declared.args:
+        return ELEMENTS[declared.name]
+    return State.of(declared.name, tuple(ELEMENTS[a.id] if hasattr(a, "id") else a.value for a in declared.args))
 
 
 class Level(IntEnum):
@@ -103,12 +122,14 @@ class Value:
 
     `axis` "row" or "col": one-dimensional, lying along the rows or columns of a two-dimensional layout. `part`: the
     operation that the lanes of a row still have to be combined by (a lane-partial tile, S6), else None. A mask has elements of bool.
+    `spread`, of a name that a `let` binds: its elements lie over the threads; otherwise every thread holds all of them.
     """
 
     elem: Elem
     shape: tuple[int, ...]
     axis: str | None = None
     part: str | None = None
+    spread: bool = False
 
     def __str__(self) -> str:
         along = f" over {self.axis}" if self.axis else ""

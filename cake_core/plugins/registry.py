@@ -10,7 +10,7 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
-from cake_core.primitive import Function, Layout, Operation, Protocol, RoleWord, Space, ThreadGroup, TurnProtocol
+from cake_core.primitive import Function, Layout, Operation, Protocol, Reduction, RoleWord, Space, ThreadGroup, TurnProtocol
 from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
@@ -18,6 +18,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
     "arch": (Architecture, "architectures", "architecture"),
     "operation": (Operation, "operations", "operation"),
     "function": (Function, "functions", "function"),
+    "reduction": (Reduction, "reductions", "reduction"),
     "layout": (Layout, "layouts", "layout"),
     "space": (Space, "spaces", "space"),
     "group": (ThreadGroup, "groups", "thread group"),
@@ -43,6 +44,7 @@ class Registry:
     architectures: Mapping[str, Architecture] = field(default_factory=dict)
     operations: Mapping[str, Operation] = field(default_factory=dict)
     functions: Mapping[str, Function] = field(default_factory=dict)
+    reductions: Mapping[str, Reduction] = field(default_factory=dict)
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     spaces: Mapping[str, Space] = field(default_factory=dict)
     groups: Mapping[str, ThreadGroup] = field(default_factory=dict)

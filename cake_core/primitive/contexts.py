@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cake_core.architecture import Architecture
     from cake_core.ir.places import Place
     from cake_core.primitive.elements import Elements
-    from cake_core.primitive.kinds import Form, Layout
+    from cake_core.primitive.kinds import Form, Layout, Reduction
     from cake_core.ptx.builder import Builder, Operand, Reg
 
 
@@ -33,6 +33,9 @@ class CheckContext(TypingProtocol):
 
     def declaration(self, name: str) -> Declaration | None:
         """The declaration of a buffer, fragment or barrier by name."""
+
+    def reduction(self, name: str) -> Reduction | None:
+        """The reduction, or fragment type, of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,9 @@ class LowerContext(TypingProtocol):
 
     def extents(self, tensor: str) -> tuple[Operand, ...]:
         """A tensor parameter's extents."""
+
+    def reduction(self, name: str) -> Reduction | None:
+        """The reduction, or fragment type, of that name."""
 
     distribution: Distribution | None
     """How the value at hand lies over the threads: set by the fragment that an assignment fills or a store reads.

@@ -2,6 +2,8 @@
 
 `Operation`  a statement: signature, typing, what it derives to, effects, lowering
 `Function`   an expression: typing and lowering (casts, `load`, `rsqrt`, `warpsum`, the operators on floats)
+`Reduction`  an operation that combines the elements of a row, for `fold`
+`FragmentType` what a fragment holds for a row, where that is more than one number
 `Layout`     how a fragment's elements lie in the registers of an instance
 `Space`      where a declared buffer lives
 `ThreadGroup` a unit of threads that a role counts in
@@ -21,7 +23,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from cake_core.ir.nodes import Block, Call, Expr, Op
+from cake_core.ir.nodes import Block, Call, Expr, Op, TypeExpr
 from cake_core.ir.types import Elem, Type
 from cake_core.primitive.distributions import joined
 
@@ -172,6 +174,52 @@ class Function(Primitive):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reduction(Primitive):
+    """An operation that combines the elements of a row: `fold(NAME, ..)` has its type and its instructions.
+
+    `partial`: a fragment can be declared `part NAME`; each lane of a row then holds the combination of its own elements.
+    """
+
+    partial: bool = True
+
+    def result(self, call: Call, cx: CheckContext) -> Type:
+        """The type of `fold(NAME, ..)`, arguments being typed; the first one is the name. Raises CakeError."""
+        raise NotImplementedError
+
+    def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        """What this thread holds of the result. The distribution at hand is that of the folded tile."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class FragmentType(Reduction):
+    """What `frag x: NAME(args)[rows] over row part` holds for each row (S13). Element types have elements of kind `state`."""
+
+    def check(self, args: tuple[int | Elem, ...], at: Expr | TypeExpr) -> None:
+        """Whether the arguments are ones that the type takes. Raises CakeError."""
+
+    def registers(self, args: tuple[int | Elem, ...]) -> tuple[str, ...]:
+        """Classes of the registers that a thread has for one row (`f32` or `b32`)."""
+        raise NotImplementedError
+
+    def empty(self, args: tuple[int | Elem, ...]) -> tuple[Operand, ...]:
+        """What `x = empty` puts into them."""
+        raise NotImplementedError
+
+    def fields(self, args: tuple[int | Elem, ...]) -> dict[str, tuple[Elem, int]]:
+        """What can be read of a state that is whole, `x.NAME`: element type and number of values a row."""
+        raise NotImplementedError
+
+    def field(self, name: str, args: tuple[int | Elem, ...], row: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        """The values of a field, from the registers of one row."""
+        raise NotImplementedError
+
+    def merge(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
+        """`merge(x)`: one state a row from those of its lanes, the same in all of them; registers of all rows in order."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout(Primitive):
     """Which (row, column) each register of each thread of an instance holds.
 
@@ -201,6 +249,10 @@ class Layout(Primitive):
     def offsets(self, shape: tuple[int, ...], warps: int, words: dict[str, int]) -> tuple[tuple[int, ...], ...]:
         """Constant offset of each element from the origin."""
         raise NotImplementedError
+
+    def lanes(self, words: dict[str, object]) -> tuple[int, ...]:
+        """Distances of the butterfly over the lanes that hold one row of a tile, or parts of it; empty: one lane holds it."""
+        return ()
 
     def owner(self, cx: LowerContext, words: dict[str, object]) -> Reg | bool:
         """Whether this thread is the one that writes its elements, where several hold the same (a tile along an axis)."""
