@@ -38,8 +38,7 @@ def check(subject: Subject, sink: Sink) -> None:
     for name, barrier in subject.plan.barriers.items():
         mine = hand_offs.get(name, [])
         _arrivals(name, barrier, [h for h in mine if h.arrivals != 0], sink)
-        for h in mine:
-            _bytes(name, h, sink)
+        _bytes(name, [h for h in mine if h.expects or h.bytes], sink)
     _named(subject, sink)
 
 
@@ -48,7 +47,7 @@ def _initialised(subject: Subject, sink: Sink) -> None:
     for name, barrier in subject.plan.barriers.items():
         if done.count(name) != 1:
             times = "never" if name not in done else f"{done.count(name)} times"
-            sink.error("core/barrier-init", f"barrier '{name}' is initialised {times}", barrier.span, resource=name, fix="initialise it once, before the roles")
+            sink.error("core/barrier-init", f"barrier '{name}' is initialised {times}", barrier.span, resource=name, why="before it, its phase and count are whatever lay in memory; a second one would reset what is counted", fix="initialise it once, before the roles")
 
 
 # --- arrivals and bytes --------------------------------------------------------------------------------------------
@@ -75,7 +74,9 @@ class _Reader:
     subject: Subject
     found: dict[str, list[HandOff]] = field(default_factory=lambda: defaultdict(list))
     current: dict[tuple, HandOff] = field(default_factory=dict)
-    values: dict[str, object] = field(default_factory=dict)  # what each name stands for, variables by how often they were assigned
+    values: dict[str, int] = field(default_factory=dict)  # what each name stands for, as numbers of `terms`
+    terms: dict[tuple, int] = field(default_factory=dict)  # every expression met, its parts as numbers
+    assigned: int = 0
     waits: int = 0
 
     def read(self, x: Executed) -> None:
@@ -92,11 +93,14 @@ class _Reader:
                     # every CTA of the cluster sends as this one does, so a multicast arrives once from each
                     self._hand_off(barrier, x, arrives=False).bytes += count * (self.subject.plan.cluster if multicast else 1)
         match x.stmt:
-            case Let(bindings) | Var(bindings):
+            case Let(bindings):
                 for b in bindings:
-                    self.values[b.name] = self._value(b.value) if isinstance(x.stmt, Let) else (b.name, self.values.get(b.name))
+                    self.values[b.name] = self._value(b.value)
+            case Var(bindings):
+                for b in bindings:
+                    self._changed(b.name)
             case Assign(Name(name)):
-                self.values[name] = (name, self.values.get(name))
+                self._changed(name)
 
     def _hand_off(self, barrier: Expr, x: Executed, arrives: bool) -> HandOff:
         name = root(barrier).id
@@ -109,16 +113,23 @@ class _Reader:
             h.waits = self.waits
         return h
 
-    def _value(self, e: Expr) -> object:
-        """An expression, its names replaced by what they stand for."""
+    def _changed(self, name: str) -> None:
+        self.assigned += 1
+        self.values[name] = self._number(("variable", self.assigned))
+
+    def _value(self, e: Expr) -> int:
+        """The number of an expression, names being what they stand for."""
         match e:
-            case Name(id):
-                return self.values.get(id, id)
+            case Name(id) if id in self.values:
+                return self.values[id]
             case Binary(op, a, b):
-                return op, self._value(a), self._value(b)
+                return self._number((op, self._value(a), self._value(b)))
             case Index(base, indices):
-                return self._value(base), *map(self._value, indices)
-        return e
+                return self._number(("index", self._value(base), *map(self._value, indices)))
+        return self._number((e,))
+
+    def _number(self, term: tuple) -> int:
+        return self.terms.setdefault(term, len(self.terms))
 
 
 def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
@@ -153,16 +164,22 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
         )
 
 
-def _bytes(name: str, h: HandOff, sink: Sink) -> None:
-    if h.bytes and not h.expects or h.expected != h.bytes:
-        sink.error(
-            "core/transaction-bytes",
-            f"a phase of '{name}' expects {h.expected} bytes, the copies beside it bring {h.bytes}",
-            h.span,
-            resource=name,
-            role=h.role,
-            why="too few and the phase never completes, too many and it completes early or counts into the next",
-        )
+def _bytes(name: str, hand_offs: list[HandOff], sink: Sink) -> None:
+    """Where bytes are announced in one stretch of text and brought in another, nothing is said of them."""
+    apart = any(h.expects != (h.bytes > 0) for h in hand_offs)
+    if apart and any(h.expects for h in hand_offs) and any(h.bytes for h in hand_offs):
+        return
+    for h in hand_offs:
+        if h.expected != h.bytes:
+            sink.error(
+                "core/transaction-bytes",
+                f"a phase of '{name}' expects {h.expected or 'no'} bytes, the copies for it bring {h.bytes or 'none'}",
+                h.span,
+                resource=name,
+                role=h.role,
+                why="with too few the phase never completes, with too many it completes early or counts into the next",
+                fix=f"expect {h.bytes} bytes" if h.bytes else None,
+            )
 
 
 # --- named barriers ------------------------------------------------------------------------------------------------
@@ -192,7 +209,7 @@ def _named(subject: Subject, sink: Sink) -> None:
             span,
             role=role,
             resource=f"barrier {number}",
-            why=f"it is used by {names}",
+            why=f"it is used by {names}; a barrier that is short of threads never opens, and one too many opens the next phase",
             fix="give each set of threads an id of its own, and count all of its threads",
         )
 

@@ -8,29 +8,46 @@ from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Declare, Role
-from cake_core.ir.plan import RolePlan
+from cake_core.ir.plan import Plan, RolePlan
 from cake_core.ir.types import ELEMENTS
 
-GRANULE = 8  # registers are given out in eights a thread
 ADDRESSING = 8  # registers that any role needs beside its fragments
 
 
 def check(subject: Subject, sink: Sink) -> None:
     plan, arch = subject.plan, subject.arch
-    whole = arch.limit("registers_per_sm")
-    entry = min(whole // plan.threads // GRANULE * GRANULE, arch.limit("registers_per_thread"))
+    if plan.threads > arch.limit("threads_per_block"):
+        return  # reported among the warps; the shares would be nothing
+    ctas = plan.launch.ctas_per_sm or 1
+    whole = arch.limit("registers_per_sm") // ctas
+    granule = arch.limit("register_granule")
+    entry = min(whole // plan.threads // granule * granule, arch.limit("registers_per_thread"))
     owned = {r.name: _owned(r, subject, entry) for r in plan.roles}
-    total = sum(owned[r.name] * 32 * (r.instances * r.warps + r.pad) for r in plan.roles)
+    shares = _shares(plan, owned, entry)
+    total = sum(registers * 32 * warps for _, registers, warps in shares)
     if total > whole:
-        parts = ", ".join(f"'{r.name}' {owned[r.name]} x {32 * (r.instances * r.warps + r.pad)}" for r in plan.roles)
-        sink.error("core/register-budget", f"the roles own {total} registers, {total - whole} more than there are", plan.roles[-1].span, why=f"{parts} (registers a thread x threads, pads included); {arch.name} has {whole}", fix="lower a role's registers")
+        parts = ", ".join(f"{who} {registers} x {32 * warps}" for who, registers, warps in shares)
+        of = f"{arch.name} has {whole}" if ctas == 1 else f"{arch.name} has {arch.limit('registers_per_sm')} for {ctas} CTAs"
+        biggest = max(plan.roles, key=lambda r: owned[r.name] * r.instances * r.warps)
+        sink.error("core/register-budget", f"the roles own {total} registers, {total - whole} more than there are", biggest.span, why=f"{parts} (registers a thread x threads, pads included); {of}", fix="lower a role's registers")
     for role in subject.kernel.roles:
         _fragments(role, subject.role(role.name), owned[role.name], sink)
 
 
 def _owned(role: RolePlan, subject: Subject, entry: int) -> int:
+    """Registers a thread: what a word on its header sets, or on that of the role in whose pad warps it lives (S20)."""
     words = subject.registry.role_words
-    return next((n for w, n in role.entry.items() if w in words and words[w].sets_registers), entry)
+    host = next((r for r in subject.plan.roles if r.end <= role.first < r.end + r.pad), role)
+    return next((n for w, n in (*role.entry.items(), *host.entry.items()) if w in words and words[w].sets_registers), entry)
+
+
+def _shares(plan: Plan, owned: dict[str, int], entry: int) -> list[tuple[str, int, int]]:
+    """(who, registers a thread, warps): each role with the pad warps that no other role lives in, then warps of nobody."""
+    lived = {w for r in plan.roles for w in range(r.first, r.end)}
+    pads = {r.name: set(range(r.end, r.end + r.pad)) - lived for r in plan.roles}
+    shares = [(f"'{r.name}'", owned[r.name], r.instances * r.warps + len(pads[r.name])) for r in plan.roles]
+    idle = plan.warps - len(lived.union(*pads.values()))
+    return [*shares, ("idle warps", entry, idle)] if idle else shares
 
 
 def _fragments(role: Role, plan: RolePlan, owned: int, sink: Sink) -> None:

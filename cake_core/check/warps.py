@@ -16,20 +16,30 @@ def check(subject: Subject, sink: Sink) -> None:
         for w in range(role.first, role.end):
             if w in owner:
                 other = owner[w]
-                sink.error("core/warp-overlap", f"roles '{other.name}' and '{role.name}' both own warp {w}", role.span, role=role.name, related=(Related(f"'{other.name}' is here", other.span),))
+                sink.error("core/warp-overlap", f"roles '{other.name}' and '{role.name}' both own warp {w}", role.span, role=role.name, why="a warp runs one role", related=(Related(f"'{other.name}' is here", other.span),))
                 break
             owner[w] = role
     for role in plan.roles:
+        words = subject.registry.role_words
         for word in role.entry:
-            groups_of = subject.registry.role_words[word].groups_of if word in subject.registry.role_words else 1
+            groups_of = words[word].groups_of if word in words else 1
             if role.first % groups_of or (role.end + role.pad) % groups_of:
                 sink.error(
                     "core/role-word-group",
                     f"'{word}' acts on whole groups of {groups_of} warps, and role '{role.name}' has warps {role.first} to {role.end + role.pad - 1}",
                     role.span,
                     role=role.name,
+                    why="all warps of a group execute it together",
                     fix="start the role at a whole group and pad it to one",
                 )
-            strangers = {owner[w].name for w in range(role.end, role.end + role.pad) if w in owner and owner[w] is not role}
-            for name in sorted(strangers):
-                sink.error("core/warp-overlap", f"a pad warp of role '{role.name}' belongs to role '{name}'", role.span, role=role.name)
+        # a role without words of its own may live in the pad warps, which run the words of this one (S20)
+        strangers = {owner[w].name: owner[w] for w in range(role.end, role.end + role.pad) if w in owner and owner[w].entry}
+        for name, other in strangers.items():
+            sink.error(
+                "core/warp-overlap",
+                f"a pad warp of role '{role.name}' belongs to role '{name}', which has words of its own",
+                role.span,
+                role=role.name,
+                related=(Related(f"'{name}' is here", other.span),),
+                why="a warp enters with the words of one role",
+            )
