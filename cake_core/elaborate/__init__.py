@@ -21,7 +21,7 @@ from cake_core.ir.nodes import Assume, Binding, Bool, Cluster, Const, Declaratio
 from cake_core.ir.places import names
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import BOOL, I32, Level, Named, Scalar, Tile, Unknown
-from cake_core.primitive import Form, ThreadGroup
+from cake_core.primitive import Form, Reduction, ThreadGroup
 from cake_core.source import Span
 
 __all__ = ["constants", "elaborate"]
@@ -67,6 +67,9 @@ class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statement
 
     def declaration(self, name: str) -> Declaration | None:
         return self.declarations.get(name)
+
+    def reduction(self, name: str) -> Reduction | None:
+        return self.registry.reductions.get(name)
 
     @property
     def warps(self) -> int:

@@ -8,10 +8,11 @@ from math import prod
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Symbol, reported, suggestion
 from cake_core.elaborate.typing import name_of
-from cake_core.ir.nodes import Call, Declaration, Declare, Option, Pipeline, Tiles, TypeExpr
+from cake_core.ir.elementwise import PART
+from cake_core.ir.nodes import Call, Declaration, Declare, Name, Option, Pipeline, Tiles, TypeExpr
 from cake_core.ir.places import names
-from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, Tile, Unknown
-from cake_core.primitive import Form, WordSpec
+from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, State, Tile, Unknown, element_of
+from cake_core.primitive import Form, FragmentType, WordSpec
 
 BARRIER_BYTES = 8
 
@@ -64,7 +65,7 @@ class Declarations:
     def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
         t = d.declared
         if t.args:
-            raise fail("type/not-implemented", f"the fragment type '{t.name}(..)' is not implemented yet", t.span)
+            t = self._state(t, space)
         groups = tuple(tuple(self.constant_int(e, f"a dimension of '{d.name}'") for e in g) for g in t.groups)
         for e in (e for g in groups for e in g):
             if e.value <= 0:
@@ -79,16 +80,48 @@ class Declarations:
             slots = sizes[0][0] if sizes else None
             self._fits(d, BARRIER_BYTES * (slots or 1), space)
             return declared, Barriers(t.name, slots)
-        elem = self.element(t)
-        if space.element_types is not None and elem.name not in space.element_types:
+        elem = element_of(t) if t.args else self.element(t)
+        if not t.args and space.element_types is not None and elem.name not in space.element_types:
             raise fail("type/element", f"'{elem}' does not live in '{space.name}'", t.span, why=f"it holds {', '.join(space.element_types)}")
         if not sizes:
             raise fail("type/dimension", f"'{d.name}' has no dimensions", t.span, fix="give it a shape, such as `[128, 64]`")
         self._fits(d, prod(n for g in sizes for n in g) * elem.bits // 8, space)
-        axis, part = (name_of(d.words.get(w)) for w in ("over", "part"))
+        axis = name_of(d.words.get("over"))
         if axis is not None and (axis not in ("row", "col") or len(sizes[-1]) != 1):
             raise fail("type/over", f"'{d.name}' lies over '{axis}'", d.span, why="a one-dimensional fragment lies over `row` or over `col`")
-        return declared, Tile(space.name, elem, sizes, axis=axis, part=part)
+        if t.args and axis != "row":
+            raise fail("type/over", f"'{d.name}' is a '{t.name}', which is there once a row", d.span, fix="declare it `over row`")
+        return declared, Tile(space.name, elem, sizes, axis=axis, part=self._part(d, elem, axis, space))
+
+    def _state(self, t: TypeExpr, space) -> TypeExpr:
+        """A fragment of a type that a plugin defines: `topk(10, f32, i32)`, constants folded."""
+        found = self.registry.reductions.get(t.name)
+        if not isinstance(found, FragmentType) or space.memory != "registers":
+            known = [n for n, r in self.registry.reductions.items() if isinstance(r, FragmentType)] if space.memory == "registers" else []
+            raise fail("type/unknown-type", f"unknown type '{t.name}(..)' in '{space.name}'", t.span, fix=suggestion(t.name, known, "types"))
+        self.need_capabilities(found, t)
+        args = tuple(a if isinstance(a, Name) and a.id in ELEMENTS else self.constant_int(a, f"an argument of '{t.name}'") for a in t.args)
+        out = replace(t, args=args)
+        found.check(element_of(out).args, out)
+        return out
+
+    def _part(self, d: Declaration, elem: Elem, axis: str | None, space) -> str | None:
+        """The operation of a lane-partial fragment; the bare flag `part` stands for its type, or for that of its companion."""
+        part, bare = name_of(d.words.get("part")), d.words.flag == "part" and space.memory == "registers"
+        if d.words.flag is not None and not bare:
+            raise fail("type/unknown-word", f"'{d.name}' has no flag '{d.words.flag}'", d.span)
+        if part is None and not bare:
+            return None
+        if axis != "row":
+            raise fail("type/partial", f"'{d.name}' is lane-partial and does not lie over the rows", d.span, why="the lanes of a row are what is combined", fix="declare it `over row`")
+        if isinstance(elem, State):
+            if part not in (None, elem.type):
+                raise fail("type/partial", f"'{d.name}' holds '{elem.type}' and is declared `part {part}`", d.span, fix="write `part`")
+            return elem.type
+        if part is not None and not (found := self.registry.reductions.get(part)) or part is not None and not found.partial:
+            known = [n for n, r in self.registry.reductions.items() if r.partial]
+            raise fail("type/partial", f"'{part}' is no operation that combines lanes", d.span, fix=suggestion(part, known, "operations"))
+        return part or PART
 
     def _fits(self, d: Declaration, size: int, space) -> None:
         """One declaration alone must fit: what is built of it grows with its size. The sum of all is checked later."""

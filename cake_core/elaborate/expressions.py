@@ -10,6 +10,7 @@ from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.typing import described, is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.build import arithmetic, integer_elem
+from cake_core.ir.elementwise import PARTIAL, is_register_tile
 from cake_core.ir.nodes import (
     All,
     Attr,
@@ -27,7 +28,7 @@ from cake_core.ir.nodes import (
     Tuple,
     Unary,
 )
-from cake_core.ir.types import BOOL, F32, Barriers, Product, Scalar, Tile, Type, Unknown
+from cake_core.ir.types import BOOL, F32, Barriers, Product, Scalar, State, Tile, Type, Unknown, Value
 from cake_core.primitive import CheckContext, Form
 from cake_core.source import Span
 
@@ -114,7 +115,7 @@ class Expressions(Calls, CheckContext):
         symbol = self.scope.find(e.id)
         if symbol is None and "." in e.id:
             base, _, attribute = e.id.rpartition(".")
-            if (found := self.scope.find(base)) is not None and isinstance(found.type, Tile):
+            if (found := self.scope.find(base)) is not None and isinstance(found.type, Tile | Value):
                 return self._attr(Attr(Name(base, span=e.span), attribute, span=e.span))
         if symbol is None:
             raise self._unknown(e)
@@ -321,7 +322,19 @@ class Expressions(Calls, CheckContext):
             return typed(e, Unknown())
         if e.name == "T" and isinstance(base.type, Tile) and len(base.type.groups) == 1 and len(base.type.shape) == 2:
             return typed(replace(e, base=base), replace(base.type, transposed=not base.type.transposed))
+        if is_register_tile(base.type) and isinstance(base.type.elem, State):
+            return self._field(replace(e, base=base), base.type)
         raise fail("type/attribute", f"{described(base.type)} has no '.{e.name}'", e.span, why="`.T` is the transpose of a two-dimensional tile")
+
+    def _field(self, e: Attr, t: Value | Tile) -> Expr:
+        """`x.key`: the values of a state, a list for each row."""
+        fields = self.reduction(t.elem.type).fields(t.elem.args)
+        if e.name not in fields:
+            raise fail("type/attribute", f"a '{t.elem}' has no '.{e.name}'", e.span, fix=suggestion(e.name, fields, "fields"))
+        if t.part is not None:
+            raise fail("type/partial", f"each lane of a row has a '{t.elem}' of its own here", e.span, why=PARTIAL, fix="take it of `merge(..)`")
+        elem, size = fields[e.name]
+        return typed(e, Value(elem, (*t.shape, size)))
 
     # --- shared checks
 

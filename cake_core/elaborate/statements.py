@@ -9,7 +9,7 @@ from cake_core.elaborate.declarations import Declarations
 from cake_core.elaborate.roles import VERBS, Roles
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
-from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, named, range_of
+from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, named, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
@@ -38,8 +38,9 @@ from cake_core.ir.nodes import (
     While,
 )
 from cake_core.ir.places import root
+from cake_core.ir.printer import expr_text
 from cake_core.ir.visit import calls
-from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, Tile, Unknown, Values
+from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
 
 LOOP_WORDS = (WordSpec("step", "integer", Form.DERIVED),)
@@ -177,7 +178,7 @@ class Statements(Declarations, Roles):
             at_top = self.role is None and not self.inside  # roles and the launch read these: one value each
             if at_top and self.form is Form.SCHEDULE and (reads := next((c for c in calls(value) if self.registry.functions.get(c.name) and self.registry.functions[c.name].effects(c)), None)):
                 raise fail("type/not-implemented", "a read of memory outside roles is not implemented yet", reads.span, fix="read it in the roles")
-            self.scope.bind(b.name, Symbol("let", held(value.type), b.span), shadows=() if at_top else ("let", "slot", "loop variable"))
+            self.scope.bind(b.name, Symbol("let", held(value), b.span), shadows=() if at_top else ("let", "slot", "loop variable"))
             out.append(replace(b, value=value))
         return replace(s, bindings=tuple(out))
 
@@ -215,7 +216,8 @@ class Statements(Declarations, Roles):
         symbol = self.scope.find(name.id) if name is not None else None
         if symbol is None:
             raise fail("type/unknown-name", f"unknown name '{name.id if name else '?'}'", s.target.span, fix=suggestion(name.id, self.scope.visible()) if name else None)
-        target, value = self.expr(s.target), self.operand_of(s.value)
+        target = self.expr(s.target)
+        value = typed(s.value, held(target)) if self._is_empty(s.value, target.type) else self.operand_of(s.value)
         if isinstance(target.type, Unknown) or isinstance(value.type, Unknown):
             return replace(s, target=target, value=value)
         if symbol.kind not in ("variable", "fragment"):
@@ -230,6 +232,10 @@ class Statements(Declarations, Roles):
         if level > symbol.type.level:
             self.var_levels[name.id, symbol.span] = level
         return replace(s, target=target, value=value)
+
+    def _is_empty(self, e: Expr, target) -> bool:
+        """`x = empty`: what a state is before anything is folded into it."""
+        return isinstance(e, Name) and e.id == "empty" and isinstance(target, Tile) and isinstance(target.elem, State) and self.scope.find("empty") is None
 
     def _assign_all(self, s: Assign) -> Assign:
         """`(a, b) = f(..)`: several results of one function go to fragments of their shapes."""
@@ -249,9 +255,9 @@ class Statements(Declarations, Roles):
     def _same_tile(self, target: Expr, found, at: Expr) -> None:
         t = target.type
         if not is_register_tile(found) or (t.elem, tuple(t.shape), t.axis) != (found.elem, tuple(found.shape), found.axis):
-            raise fail("type/assign", f"the fragment is a {held(t)}, the value a {found}", at.span)
+            raise fail("type/assign", f"the fragment is a {held(target)}, the value a {found}", at.span)
         if found.part is not None and found.part != t.part or t.part is not None and found.part is None:
-            raise fail("type/partial", f"the fragment is a {held(t)}, the value a {found}", at.span, why="a lane-partial tile is not the tile that its lanes combine to")
+            raise fail("type/partial", f"the fragment is a {held(target)}, the value a {found}", at.span, why="a lane-partial tile is not the tile that its lanes combine to")
 
     def _fill(self, target: Expr, value: Expr) -> Expr:
         elem = target.type.elem
@@ -261,6 +267,8 @@ class Statements(Declarations, Roles):
             value = literal(float(value.value), value)
         t = value.type
         if isinstance(t, Scalar) and (t.elem == elem or t.elem.kind == elem.kind == "float" or isinstance(value, Int) and elem.kind == "uint"):
+            if target.type.part == "sum" and getattr(value, "value", None) != 0:
+                raise fail("type/partial", f"each lane of a row would hold {expr_text(value)}", value.span, why="the lanes of a row are added up in the end", fix="start from 0")
             return value
         self._same_tile(target, t, value)
         return value

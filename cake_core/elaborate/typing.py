@@ -7,6 +7,7 @@ from dataclasses import replace
 from cake_core.ir import ranges
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Bool, Expr, Float, Int, Name, Option
+from cake_core.ir.places import fragments_in
 from cake_core.ir.types import BOOL, F32, I32, Barriers, Level, Named, Product, Scalar, Tile, Type, Value, dim_text
 
 
@@ -56,9 +57,12 @@ def range_of(e: Expr) -> ranges.Range:
     return e.type.range if isinstance(e.type, Scalar) else ranges.ANY
 
 
-def held(t: Type) -> Type:
-    """The type under which a name holds a value: a fragment read is a value."""
-    return Value(t.elem, tuple(t.shape), t.axis, t.part) if isinstance(t, Tile) else t
+def held(e: Expr) -> Type:
+    """The type under which a name holds a value: a fragment read is a value. It lies over the threads if something in it does."""
+    t = e.type
+    if not is_register_tile(t):
+        return t
+    return Value(t.elem, tuple(t.shape), t.axis, t.part, spread=bool(fragments_in(e)))
 
 
 def described(t: Type | None) -> str:

@@ -49,6 +49,8 @@ def meet(*types: Type) -> Meeting | str:
     return Meeting(shape, axis, next((p for p in parts if p), None))
 
 
+#: What stands for the operation of a lane-partial tile that is combined by that of another one: the indices beside an argmin's values.
+PART = "part"
 PARTIAL = "its lanes are not combined yet, and this would not be the same before and after"
 
 
