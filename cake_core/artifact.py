@@ -65,7 +65,8 @@ class EntryParamInfo:
 @dataclass(frozen=True, slots=True)
 class LaunchInfo:
     """`items`: formula, the number of work items (CTAs, or clusters where `cluster` > 1). `persistent`: the grid is
-    min(items, resident clusters) clusters, otherwise items. `ctas_per_sm`: a bound on residency, or None."""
+    min(items, resident clusters) clusters, otherwise items. `ctas_per_sm`: a bound on residency, or None.
+    `starts_early`: the grid may start before those in front of it in the stream have ended, since its text waits for them."""
 
     threads: int
     cluster: int
@@ -73,6 +74,7 @@ class LaunchInfo:
     items: Formula
     persistent: bool
     ctas_per_sm: int | None = None
+    starts_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

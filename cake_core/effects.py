@@ -165,6 +165,14 @@ class Fence:
     scope: str = "cta"
 
 
+@dataclass(frozen=True, slots=True)
+class GridOrder:
+    """Orders this grid and its neighbours in the stream. `waits` True: until the grids before have ended, and what they
+    wrote is seen; a kernel that has it is launched so that it may start earlier. False: the grid behind may start."""
+
+    waits: bool
+
+
 Effect = (
     Access
     | CommitGroup
@@ -177,4 +185,5 @@ Effect = (
     | Free
     | Rendezvous
     | Fence
+    | GridOrder
 )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from cake_core.architecture import Architecture, Backend, Launch
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, ParamInfo, TensorMapInfo
 from cake_core.diagnostics import fail
+from cake_core.effects import Effect, GridOrder
 from cake_core.ir.formula import formula
-from cake_core.ir.nodes import Block, Declaration, Declare, Expr, Kernel, Let, Require, Role, Stmt
+from cake_core.ir.nodes import Block, Declaration, Declare, Expr, Kernel, Let, Op, Require, Role, Stmt
 from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import expr_text
 from cake_core.lower.context import Context
@@ -80,7 +81,7 @@ def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
     )
     ptx, lines = module.print()
     owners = [None] * (len(lines) - len(body.body) - 1) + owners + [None]  # header and prologue, body, closing brace
-    return Lowered(ptx, lines, owners, inputs.param_infos(), entry_params, tensor_maps, launch_info(kernel, plan), requires(kernel), plan)
+    return Lowered(ptx, lines, owners, inputs.param_infos(), entry_params, tensor_maps, launch_info(kernel, plan, registry), requires(kernel), plan)
 
 
 def group_warps(registry) -> dict[str, int]:
@@ -152,9 +153,15 @@ def scalars_of(kernel: Kernel) -> frozenset[str]:
     return frozenset(p.name for p in kernel.params if p.mode is None)
 
 
-def launch_info(kernel: Kernel, plan: Plan) -> LaunchInfo:
+def launch_info(kernel: Kernel, plan: Plan, registry) -> LaunchInfo:
     items = formula(plan.launch.items, lets(kernel.body), scalars_of(kernel))
-    return LaunchInfo(plan.threads, plan.cluster, plan.shared_bytes, items, plan.launch.persistent, plan.launch.ctas_per_sm)
+    waits = any(isinstance(e, GridOrder) and e.waits for n in walk(kernel) if isinstance(n, Op) for e in effects(n, registry))
+    return LaunchInfo(plan.threads, plan.cluster, plan.shared_bytes, items, plan.launch.persistent, plan.launch.ctas_per_sm, waits)
+
+
+def effects(op: Op, registry) -> tuple[Effect, ...]:
+    operation = registry.operations.get(op.name)
+    return operation.effects(op) if operation is not None else ()
 
 
 def requires(kernel: Kernel) -> tuple[Check, ...]:

@@ -106,12 +106,20 @@ def configuration(driver: Driver, launch: LaunchInfo, blocks: int, stream: int) 
     config.blockDimX, config.blockDimY, config.blockDimZ = launch.threads, 1, 1
     config.sharedMemBytes = launch.shared_bytes
     config.hStream = api.CUstream(stream)
+    attributes = []
     if launch.cluster > 1:
         attribute = api.CUlaunchAttribute()
         attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
         attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z = launch.cluster, 1, 1
-        config.attrs = [attribute]
-        config.numAttrs = 1
+        attributes.append(attribute)
+    if launch.starts_early:
+        attribute = api.CUlaunchAttribute()
+        attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(attribute)
+    if attributes:
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
     return config
 
 

@@ -47,6 +47,17 @@ def test_the_configuration(gpu, matmul, torch):
     assert attribute[1:] == (cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 230464)
 
 
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_a_kernel_that_waits_for_the_grid_before_it_may_start_early(gpu, artifact, fakes, torch, cluster):
+    k = load(artifact(fakes.SCALE, launch=LaunchInfo(256, cluster, 0, "R", False, starts_early=True)))
+    k(fakes.Array((3, 16), pointer=0x5000), fakes.Array((3, 16), pointer=0x7000), 1.0)
+    config = gpu.launches[-1][0]
+    ids = cu.CUlaunchAttributeID
+    wanted = [ids.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION] * (cluster > 1) + [ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION]
+    assert config.numAttrs == len(wanted) and [a.id for a in config.attrs] == wanted
+    assert config.attrs[-1].value.programmaticStreamSerializationAllowed == 1
+
+
 def test_the_argument_block(gpu, scale, matmul, fakes, torch):
     y = fakes.Array((3, 16), pointer=0x7000)
     scale(fakes.Array((3, 16), pointer=0x5000), y, -0.75)

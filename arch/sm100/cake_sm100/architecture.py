@@ -14,9 +14,13 @@ from cake_sm100.backend import Blackwell
 CAPABILITIES = frozenset(
     {
         "async_proxy",
+        "atomics",
+        "bulk_copy",
         "cluster",
         "cp_async",
         "cta_pair",
+        "dependent_launch",
+        "fp8_convert",
         "ldmatrix",
         "mbarrier",
         "mma_sync",
@@ -27,6 +31,7 @@ CAPABILITIES = frozenset(
         "tcgen05",
         "tma",
         "vector_memory",
+        "vector_reduction",
     }
 )
 

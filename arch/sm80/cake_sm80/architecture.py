@@ -7,7 +7,17 @@ from types import MappingProxyType
 from cake_core.architecture import Architecture, Limit
 from cake_sm80.backend import Ampere
 
-CAPABILITIES = frozenset({"cp_async", "ldmatrix", "mma_sync", "named_barrier", "shuffle", "vector_memory"})
+CAPABILITIES = frozenset(
+    {
+        "atomics",
+        "cp_async",
+        "ldmatrix",
+        "mma_sync",
+        "named_barrier",
+        "shuffle",
+        "vector_memory",
+    }
+)
 
 _GUIDE = "CUDA C++ Programming Guide, technical specifications per compute capability, 8.0"
 

@@ -10,7 +10,11 @@ from cake_sm90.backend import Hopper
 CAPABILITIES = frozenset(
     {
         "async_proxy",
+        "atomics",
+        "bulk_copy",
         "cluster",
+        "dependent_launch",
+        "fp8_convert",
         "ldmatrix",
         "mbarrier",
         "named_barrier",
@@ -19,6 +23,7 @@ CAPABILITIES = frozenset(
         "stmatrix",
         "tma",
         "vector_memory",
+        "vector_reduction",
         "wgmma",
     }
 )

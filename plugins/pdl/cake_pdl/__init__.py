@@ -1,0 +1,1 @@
+"""Programmatic dependent launch: grids of one stream that overlap."""

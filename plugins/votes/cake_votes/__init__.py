@@ -1,0 +1,1 @@
+"""Votes of the lanes of a warp."""
