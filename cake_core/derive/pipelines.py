@@ -77,6 +77,15 @@ class Planner:
         signal = self._one_kind(p, fills, "filled", lambda a: Signal.BYTES if isinstance(a.completion, BySignal) else Signal.WARPS)
         if signal is Signal.WARPS and any(t.access.proxy is Proxy.ASYNC for t in fills):
             raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", fills[0].by.span)
+        if grouped := next((t for t in fills if isinstance(t.access.completion, InGroup)), None):
+            raise fail(
+                "derive/not-implemented",
+                f"pipeline '{p.name}' is filled by copies in groups, whose hand-off is not implemented yet",
+                grouped.by.span,
+                role=grouped.role,
+                why="an arrival of the threads would not wait for their copies",
+                fix=f"let one role fill and read '{grouped.buffer}' as a ring, without a pipeline",
+            )
         return signal
 
     def _one_kind(self, p: Pipeline, uses: list[Touch], how: str, otherwise: Callable[[Access], Signal]) -> Signal:
