@@ -7,6 +7,7 @@ from math import isnan
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
+from cake_core.elaborate.contracts import Contracts
 from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.pairs import PAIR, Pairs
@@ -17,7 +18,7 @@ from cake_core.elaborate.tiles import TileSchedules
 from cake_core.elaborate.turns import Turns
 from cake_core.elaborate.typing import literal
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Assume, Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
+from cake_core.ir.nodes import Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
 from cake_core.ir.places import names
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import BOOL, I32, Level, Named, Scalar, Tile, Unknown
@@ -40,7 +41,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statements):
+class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):
@@ -60,6 +61,7 @@ class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statement
         self.tiles_name: str | None = None
         self.item_count: str | None = None
         self.launched: Span | None = None
+        self.unrolled = 0  # statements that the unrolled loops so far become
         self.cluster_axis: str | None = None
         self.cluster_size = 1
 
@@ -130,8 +132,7 @@ class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statement
         self._ranges(k)
         params = tuple(p for p in map(self._param, k.params) if p is not None)
         requires = self._requires(k)
-        for clause in k.clause(Assume):
-            self.sink.error("type/not-implemented", "'assume' is not implemented yet", clause.span)
+        assumes = self._assumes(k)
         self._collect_roles(k)
         body = self.statements(k.body)
         if self.form is Form.DERIVED and self.launched is None and not self.sink.errors:
@@ -139,6 +140,7 @@ class Elaborator(Expressions, Operations, Pairs, TileSchedules, Turns, Statement
         self.sink.stop_if_errors()
         if requires:
             clauses.insert(0, Require(requires, span=requires[0].span))
+        clauses[bool(requires) : bool(requires)] = assumes
         clauses.insert(len(clauses) - (k.cluster is not None), Target(k.targets, span=next((c.span for c in k.clause(Target)), k.span)))
         return replace(k, params=params, clauses=tuple(clauses), body=body)
 

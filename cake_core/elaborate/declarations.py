@@ -9,8 +9,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Symbol, reported, suggestion
 from cake_core.elaborate.typing import name_of
 from cake_core.ir.elementwise import PART
-from cake_core.ir.nodes import Call, Declaration, Declare, Name, Option, Pipeline, Tiles, TypeExpr
-from cake_core.ir.places import names
+from cake_core.ir.nodes import Declaration, Declare, Name, Pipeline, TypeExpr
 from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, State, Tile, Unknown, element_of
 from cake_core.primitive import Form, FragmentType, WordSpec
 

@@ -42,6 +42,7 @@ class Expressions(Calls, CheckContext):
 
     scope: Scope
     later: frozenset[str] = frozenset()  # consts that are not declared yet
+    in_contract: bool = False  # an `assume`: elements of inputs are read by the host, not by a load
 
     # --- entry points
 
@@ -103,6 +104,8 @@ class Expressions(Calls, CheckContext):
         """`e` as an operand of arithmetic: one element of memory, such as `OFF[e + 1]`, is read (S11)."""
         out = self.expr(e)
         if isinstance(out.type, Tile) and out.type.space != "frag" and out.type.groups == ((),):
+            if self.in_contract:
+                return typed(out, Scalar(out.type.elem))
             return self.called(Call(Name("load", span=e.span), (out,), span=e.span))
         return out
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cake_core.diagnostics import fail
+from cake_core.diagnostics import CakeError, fail
 from cake_core.elaborate.declarations import Declarations
 from cake_core.elaborate.roles import VERBS, Roles
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
-from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, named, range_of, typed
+from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
@@ -39,7 +39,7 @@ from cake_core.ir.nodes import (
 )
 from cake_core.ir.places import root
 from cake_core.ir.printer import expr_text
-from cake_core.ir.visit import calls
+from cake_core.ir.visit import calls, nested
 from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
 
@@ -48,8 +48,8 @@ UNFINISHED = {Group: "'group' is"}
 #: What may stand in a kernel's body, outside roles, and what may stand nowhere else.
 KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Turn, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
 KERNEL_ALONE = {Tiles: "a tile schedule", Pipeline: "a pipeline", Turn: "a turn", Role: "a role"}
-#: Copies of an unrolled loop's body.
-UNROLLED = 1024
+#: Statements that the unrolled loops of a kernel may become.
+UNROLLED = 4096
 
 
 class Statements(Declarations, Roles):
@@ -285,7 +285,7 @@ class Statements(Declarations, Roles):
             self.check_form(Form.SCHEDULE, "'unroll'", s)
             lo, hi = self.constant_int(s.lo, "the start of an unrolled loop"), self.constant_int(s.hi, "the end of an unrolled loop")
             if hi.value - lo.value > UNROLLED:
-                raise fail("type/unroll", f"unrolling {hi.value - lo.value} times", s.hi.span, why=f"a loop's body is written out {UNROLLED} times at most")
+                raise self._too_much(s, hi.value - lo.value)
         else:
             lo, hi = self.integer(s.lo, "the start of a loop"), self.integer(s.hi, "the end of a loop")
         if len(s.pattern) != 1:
@@ -296,7 +296,15 @@ class Statements(Declarations, Roles):
             raise fail("type/step", "the step is not surely positive", step.span, why="loops count upwards", fix=None if isinstance(step, Int) else "add a `require`")
         r = ranges.Range(lr.lo, None if hr.hi is None else hr.hi - 1)
         t = Scalar(I32, level_of(lo, hi), r)
-        return self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: t})
+        out = self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: t})
+        if words.flag == "unroll" and not any(isinstance(x, For) and x.words.flag == "unroll" for x in self.inside):
+            self.unrolled += _written(out)
+            if self.unrolled > UNROLLED:
+                raise self._too_much(s, _written(out))
+        return out
+
+    def _too_much(self, s: For, statements: int) -> CakeError:
+        return fail("type/unroll", f"this loop is written out to {statements} statements or more", s.hi.span, why=f"the unrolled loops of a kernel may become {UNROLLED} statements", fix="unroll the inner loops alone")
 
     def _loop(self, s: For, types: dict[str, Scalar]) -> For:
         outer, self.scope = self.scope, Scope(self.scope)
@@ -316,6 +324,12 @@ class Statements(Declarations, Roles):
     def _if(self, s: If) -> If:
         out = replace(s, test=self.condition(s.test))
         return replace(out, then=self._inner(out, s.then), other=self._inner(out, s.other) if s.other is not None else None)
+
+
+def _written(s: Stmt) -> int:
+    """How many statements a statement becomes when its unrolled loops are written out."""
+    inner = sum(_written(x) for block in nested(s) for x in block)
+    return (s.hi.value - s.lo.value) * inner if isinstance(s, For) and s.words.flag == "unroll" else 1 + inner
 
 
 def _deciders(s: Stmt) -> tuple[Expr, ...]:

@@ -1,0 +1,61 @@
+"""Typing of `assume`: what a kernel takes for granted of its data (S11).
+
+A contract is a condition over parameters and elements of inputs, or one of the statements below about a whole input. It is kept,
+printed, and recorded in the manifest; the runtime can check it on request, and nothing checks it otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.diagnostics import fail
+from cake_core.elaborate.typing import described, literal
+from cake_core.ir.nodes import Assume, Bool, Call, Expr, Kernel, Name
+from cake_core.ir.types import BOOL, Level, Scalar, Tile, Unknown
+
+#: Statements about an input: kinds of its elements, its rank (None: any), what it says.
+CONTRACTS = {
+    "monotone": (("int", "uint"), 1, "no element is less than the one before it"),
+    "finite": (("float",), None, "no element is infinite or a NaN"),
+}
+
+
+class Contracts:
+    """Mixed into the elaborator. `in_contract`: elements of inputs are read by the host, as they stand."""
+
+    def _assumes(self, k: Kernel) -> tuple[Assume, ...]:
+        out = []
+        for clause in k.clause(Assume):
+            exprs = []
+            self.in_contract = True
+            for e in clause.exprs:
+                with self.sink.collecting(span=e.span):
+                    exprs.append(self._assume(e))
+            self.in_contract = False
+            if exprs := tuple(e for e in exprs if e != Bool(True)):
+                out.append(replace(clause, exprs=exprs))
+        return tuple(out)
+
+    def _assume(self, e: Expr) -> Expr:
+        if isinstance(e, Call) and e.name in CONTRACTS:
+            return self._about(e)
+        found = self.condition(e, "an `assume`")
+        if found == Bool(False):
+            raise fail("type/require", "this `assume` can never hold", e.span)
+        return found
+
+    def _about(self, e: Call) -> Expr:
+        kinds, rank, what = CONTRACTS[e.name]
+        if len(e.args) != 1 or not isinstance(e.args[0], Name):
+            raise fail("type/arguments", f"'{e.name}' takes the name of an input", e.span, why=what)
+        tensor = self.expr(e.args[0])
+        if isinstance(tensor.type, Unknown):
+            return literal(True, e)
+        symbol = self.scope.find(tensor.id)
+        t = tensor.type
+        if not isinstance(t, Tile) or symbol.kind != "tensor" or symbol.node.mode != "in":
+            raise fail("type/operand", f"'{e.name}' takes an input, not {described(t)}", e.args[0].span, why="a contract is about what a kernel is given")
+        if t.elem.kind not in kinds or rank is not None and len(t.shape) != rank:
+            dims = f" of {rank} dimension" if rank is not None else ""
+            raise fail("type/operand", f"'{e.name}' takes {' or '.join(kinds)} elements{dims}, '{tensor.id}' is {described(t)}", e.args[0].span)
+        return replace(e, args=(tensor,), type=Scalar(BOOL, Level.CTA))
