@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from math import gcd
 
 from cake_core.derive.accesses import effects_of, operation_with
-from cake_core.derive.distribution import Fragments, choose, distribution, on_grid
+from cake_core.derive.distribution import Around, Fragments, choose, distribution, on_grid
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
 from cake_core.derive.turns import Turning
@@ -40,9 +40,10 @@ from cake_core.ir.nodes import (
     Words,
 )
 from cake_core.ir.places import names, place_of, root
-from cake_core.ir.types import ELEMENTS, Scalar, Tile
+from cake_core.ir.types import Scalar, Tile, element_of
 from cake_core.ir.visit import own_expressions
-from cake_core.primitive import DeriveContext, Distribution, HandOff, Layout, PipelinePlan, Protocol, Signal
+from cake_core.primitive import DeriveContext, Distribution, Function, HandOff, Layout, PipelinePlan, Protocol, Signal
+from cake_core.primitive.distributions import joined
 from cake_core.source import Span
 
 
@@ -169,11 +170,22 @@ class Body(DeriveContext):
 
     def _block(self, block: Block) -> Block:
         out: list[Stmt] = []
+        outside = self.fragments
         for s in block:
             with self.frame.sink.collecting(role=self.role, span=s.span):
                 for d in self._stmt(s):
                     _append(out, d)
+        self.fragments = outside
         return tuple(out)
+
+    def _let(self, s: Let) -> Let:
+        """Each name, with how its register tile lies."""
+        bindings = []
+        for b in s.bindings:
+            self.distribution = lies = self.fragments.of(b.value)
+            bindings.append(self._functions(b))
+            self.fragments = self.fragments.bound(b.name, b.value, lies)
+        return replace(s, bindings=tuple(bindings))
 
     def _loop(self, block: Block) -> Block:
         """A loop's body. What one iteration leaves without a fence, the first rendezvous of the next one must fence; and
@@ -214,6 +226,8 @@ class Body(DeriveContext):
                 head = self._functions(s)
                 then, other = self._branches(s.then, s.other)
                 return (replace(head, then=then, other=other),)
+            case Let():
+                return (self._let(s),)
             case Declare():
                 return (replace(s, declarations=tuple(self._fragment(d) for d in s.declarations)),)
             case Assign(target, value):
@@ -254,7 +268,7 @@ class Body(DeriveContext):
         if not isinstance(node, Node):
             return node
         if isinstance(node, Call) and (function := self.frame.registry.functions.get(node.name)) is not None:
-            return function.derive(replace(node, args=self._arguments(node, function.arguments)), self)
+            return self._call(node, function)
         changes = {}
         for f in fields(node):
             old = getattr(node, f.name)
@@ -264,12 +278,21 @@ class Body(DeriveContext):
                     changes[f.name] = new
         return self._names(replace(node, **changes) if changes else node)
 
+    def _call(self, call: Call, function: Function) -> Call:
+        """A call derived by its function; where its arguments say how the result lies, it lies so."""
+        before = self.distribution
+        self.distribution = function.lies(call, self.fragments.of) or before
+        try:
+            return function.derive(replace(call, args=self._arguments(call, function.arguments)), self)
+        finally:
+            self.distribution = before
+
     def _arguments(self, call: Call, lie: str) -> tuple[Expr, ...]:
         before = self.distribution
         if lie == "whole":
             self.distribution = None
         elif lie == "own":
-            self.distribution = next((d for d in map(self.fragments.of, call.positional) if d is not None), None)
+            self.distribution = joined(map(self.fragments.of, call.positional))
         try:
             return tuple(replace(a, value=self._functions(a.value)) if isinstance(a, Option) else self._functions(a) for a in call.args)
         finally:
@@ -355,18 +378,17 @@ def _range(e: Expr) -> ranges.Range:
 def body_of(role: Role, frame: Frame, warps: int, instances: int, demanded, held: HeldSlots) -> Role:
     """`role` in the derived form, header words not yet placed."""
     layouts, whole, types = {}, {}, {}
-    for s in walk(role.body):
-        if not isinstance(s, Declare):
-            continue
-        for d in s.declarations:
-            with frame.sink.collecting(role=role.name):
-                layouts[d.name] = choose(frame.registry, d, demanded)
-                whole[d.name] = distribution(layouts[d.name], on_grid(d, layouts[d.name], role), warps, role.name)
-                types[d.name] = _fragment_type(d)
-    if any(d.name not in whole for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations):
+    declared = [d for s in walk(role.body) if isinstance(s, Declare) for d in s.declarations]
+    for d in sorted(declared, key=lambda d: d.words.get("over") is not None):  # tiles along an axis last: they lie as others do
+        with frame.sink.collecting(role=role.name):
+            around = Around(role, warps, tuple(layouts[n] for n, t in types.items() if len(t.shape) == 2))
+            layouts[d.name] = choose(frame.registry, d, demanded, around)
+            whole[d.name] = distribution(layouts[d.name], on_grid(d, layouts[d.name], role), warps, role.name)
+            types[d.name] = _fragment_type(d)
+    if len(whole) < len(declared):
         raise CakeError()  # reported above
     return Body(frame, role, warps, instances, Fragments(frame.registry, whole, types), layouts, held).derive()
 
 
 def _fragment_type(d: Declaration) -> Tile:
-    return Tile("frag", ELEMENTS[d.declared.name], tuple(tuple(e.value for e in g) for g in d.declared.groups))
+    return Tile("frag", element_of(d.declared), tuple(tuple(e.value for e in g) for g in d.declared.groups))

@@ -5,41 +5,53 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cake_core.diagnostics import fail
-from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Int, Role, Unary, Word
+from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Index, Int, Name, Role, Tuple, Unary, Word
 from cake_core.ir.places import place_of, root
 from cake_core.ir.plan import layout_words
-from cake_core.ir.types import ELEMENTS, Product, Scalar, Tile
+from cake_core.ir.types import Named, Product, Scalar, State, Tile, element_of
 from cake_core.primitive import Distribution, Layout
+from cake_core.primitive.distributions import joined
+from cake_core.primitive.listed import listed
 
 
 @dataclass(frozen=True, slots=True)
 class Fragments:
-    """Distributions of a role's declared fragments, by name, and of expressions over them."""
+    """Distributions of a role's fragments and of the register tiles that `let`s name, and of expressions over them."""
 
     registry: object
     whole: dict[str, Distribution]
     types: dict[str, Tile]
 
     def of(self, expr: Expr) -> Distribution | None:
-        """As the first fragment in `expr` lies; None where there is none."""
-        if isinstance(expr.type, Scalar | Product):
+        """How the register tile that `expr` computes lies; None where nothing in it says so."""
+        if isinstance(expr.type, Scalar | Product | Named):
             return None
-        name = root(expr)
-        if name is not None and name.id in self.whole:
-            return self._part(expr, name.id)
         match expr:
+            case Attr(base, field) if isinstance(getattr(base.type, "elem", None), State):
+                rows = self.of(base)
+                return listed(rows, field_size(self.registry, base.type.elem, field)) if rows is not None else None
+            case Name() | Index() | Attr():
+                name = root(expr)
+                return self._part(expr, name.id) if name is not None and name.id in self.whole else None
             case Call():
                 function = self.registry.functions.get(expr.name)
-                parts = expr.positional if function is None or function.arguments == "elementwise" else ()
+                return function.lies(expr, self.of) if function is not None else None
             case Binary(_, left, right):
-                parts = (left, right)
+                return joined((self.of(left), self.of(right)))
             case Unary(_, operand):
-                parts = (operand,)
+                return self.of(operand)
             case Cond(_, then, other):
-                parts = (then, other)
-            case _:
-                parts = ()
-        return next((d for d in map(self.of, parts) if d is not None), None)
+                return joined((self.of(then), self.of(other)))
+            case Tuple(items):
+                return joined(map(self.of, items))
+        return None
+
+    def bound(self, name: str, value: Expr, lies: Distribution | None) -> Fragments:
+        """With a name that a `let` binds."""
+        whole, types = ({k: v for k, v in x.items() if k != name} for x in (self.whole, self.types))
+        if lies is not None:
+            whole[name], types[name] = lies, Tile("frag", value.type.elem, (tuple(value.type.shape),))
+        return replace(self, whole=whole, types=types)
 
     def _part(self, expr: Expr, name: str) -> Distribution:
         whole = self.whole[name]
@@ -54,13 +66,16 @@ class Fragments:
         return Distribution(whole.layout, where.sizes, whole.warps, whole.words, offsets)
 
 
-def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]]) -> Layout:
-    """The layout of a fragment: what an operation demands, else the one whose words the declaration carries."""
+def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]], around: Around) -> Layout:
+    """The layout of a fragment: what an operation demands, else, along an axis, that of the two-dimensional fragments
+    `around` it, else the one whose words the declaration carries."""
     if d.name in demanded:
         name, span = demanded[d.name]
         layout = registry.layouts.get(name)
         if layout is None:
             raise fail("derive/no-layout", f"no installed plugin offers the layout '{name}'", span, resource=d.name)
+        return layout
+    if (layout := _beside(d, around)) is not None:
         return layout
     given = {w.name for w in d.words.items}
     for layout in registry.layouts.values():
@@ -68,6 +83,32 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]]) ->
         if names and names <= given:
             return layout
     raise fail("derive/no-layout", f"nothing says how fragment '{d.name}' lies over the threads", d.span, resource=d.name, fix="use it in an operation that has a layout, or give it `vec n`")
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The role of a fragment: its warps, and the layouts of its two-dimensional fragments."""
+
+    role: Role
+    warps: int
+    layouts: tuple[Layout, ...]
+
+
+def _beside(d: Declaration, around: Around) -> Layout | None:
+    """The layout of two-dimensional fragments that a fragment along their rows or columns shares. Raises CakeError where
+    there are several."""
+    if d.words.get("over") is None:
+        return None
+    shape, elem = tuple(e.value for e in d.declared.groups[-1]), element_of(d.declared)
+    fitting = {
+        layout.name: layout
+        for layout in around.layouts
+        if layout.elements(shape, around.warps, layout_words(on_grid(d, layout, around.role)), elem) is not None
+    }
+    if len(fitting) > 1:
+        names = " and ".join(f"'{n}'" for n in sorted(fitting))
+        raise fail("derive/no-layout", f"'{d.name}' could lie along tiles of the layouts {names}", d.span, resource=d.name, fix="keep them in roles of their own")
+    return next(iter(fitting.values()), None)
 
 
 def on_grid(d: Declaration, layout: Layout, role: Role) -> Declaration:
@@ -82,6 +123,11 @@ def distribution(layout: Layout, d: Declaration, warps: int, role: str) -> Distr
     """`layout` over an instance of `warps` warps. Raises CakeError where the shape does not divide."""
     shape = tuple(e.value for e in d.declared.groups[-1])
     words = layout_words(d)
-    if layout.elements(shape, warps, words, ELEMENTS[d.declared.name]) is None:
+    if layout.elements(shape, warps, words, element_of(d.declared)) is None:
         raise fail("derive/layout-does-not-fit", f"layout '{layout.name}' does not divide '{d.name}' over {warps} warps", d.span, resource=d.name, role=role)
     return Distribution(layout, shape, warps, words, layout.offsets(shape, warps, words))
+
+
+def field_size(registry, state: State, field: str) -> int:
+    """How many values a field of a state has a row."""
+    return registry.reductions[state.type].fields(state.args)[field][1]
