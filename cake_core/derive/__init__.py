@@ -54,6 +54,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     words = (tensor.word,) if tensor is not None else ()
     memory = plan_memory(replace(kernel, body=(*kernel.body, *words)), barriers, asked, swizzles)
     turns, following = turns_of(kernel, registry, arch, placed, first=1)
+    tensors = {p.name for p in kernel.params}  # the fence between proxies is of shared memory
     named = NamedBarriers(following=following)
     frame = Frame(
         registry=registry,
@@ -69,7 +70,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         counter=fresh(f"{schedule.name}_n") if schedule is not None else None,
         barriers=named,
         turns=turns,
-        other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC),
+        other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC and t.buffer not in tensors),
         by_engine=frozenset((t.role, t.buffer) for t in touched if t.access.proxy is Proxy.TENSOR or isinstance(t.access.completion, ByCommit)),
         sink=sink,
         fresh=fresh,

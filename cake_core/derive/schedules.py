@@ -52,7 +52,7 @@ class Schedule:
         if self.sparing:
             parts = needed(parts, used | {n.id for b in carried for n in names(b.value)})
         lets: tuple[Stmt, ...] = tuple(Let((Binding(n, e),), span=at) for n, e in self.coordinates)
-        lets += (Let(parts, span=at),) if parts else ()
+        lets += tuple(Let((p,), span=at) for p in parts) if self.sparing else (Let(parts, span=at),)
         lets += tuple(Let((b,), span=b.span) for b in carried)
         item = (*lets, *body)
         if not self.persistent:

@@ -131,7 +131,7 @@ class Declarations:
             if per_thread > limit:
                 why = f"{self.arch.name} has {limit} a thread ({self.arch.limits['registers_per_thread'].source})"
                 raise fail("type/too-large", f"fragment '{d.name}' takes {per_thread} registers of each of {32 * self.warps} threads", d.span, resource=d.name, why=why, fix="a smaller shape, or more warps")
-        elif size > (limit := self.arch.limit("shared_bytes_per_block")):
+        elif space.memory != "tensor" and size > (limit := self.arch.limit("shared_bytes_per_block")):
             why = f"{self.arch.name} has {limit} bytes of shared memory a CTA ({self.arch.limits['shared_bytes_per_block'].source})"
             raise fail("type/too-large", f"'{d.name}' has {size} bytes", d.span, resource=d.name, why=why, fix="fewer slots, or a smaller shape")
 

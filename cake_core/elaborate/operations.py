@@ -15,7 +15,7 @@ from cake_core.source import Span
 
 
 #: Words of the language that this version does not have.
-LATER_WORDS = ("alias", "clip", "order", "over", "part")
+LATER_WORDS = ("alias", "over", "part")
 
 
 class Operations:

@@ -24,6 +24,7 @@ class SharedTile:
     cx: LowerContext
     expr: Expr
     holding: Holding
+    limits: dict[int, Operand] = field(default_factory=dict)  # of tensors only
     strides: tuple[int, ...] | None = field(init=False)  # bytes along each dimension of the tile; None: swizzled
     base: Operand | None = field(init=False, default=None)
 
@@ -63,6 +64,7 @@ class GlobalTile:
     cx: LowerContext
     expr: Expr
     holding: Holding
+    limits: dict[int, Operand] = field(default_factory=dict)  # ends that are nearer than the extents, by declared dimension
     where: Place = field(init=False)
     coordinates: tuple[Operand, ...] = field(init=False)  # of the thread's first element, one a declared dimension
     extents: tuple[Operand, ...] = field(init=False)
@@ -110,7 +112,7 @@ class GlobalTile:
         spread = self._spread(offset)
         wanted = []
         for d, part in enumerate(self.where.parts):
-            if part.size is None or inside(part, declared(self.expr).shape[d]):
+            if part.size is None or d not in self.limits and inside(part, declared(self.expr).shape[d]):
                 continue
             wanted.append((d, spread[d]))
         return self._all(tuple(wanted))
@@ -129,7 +131,7 @@ class GlobalTile:
         at = self.cx.b.add(self.coordinates[d], offset)
         if isinstance(at, int) and at < 0:
             return False
-        return self.cx.b.compare("<", at, self.extents[d], "u32")
+        return self.cx.b.compare("<", at, self.limits.get(d, self.extents[d]), "u32")
 
 
 TILES: dict[str, Callable] = {"shared": SharedTile, "global": GlobalTile}

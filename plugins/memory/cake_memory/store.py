@@ -14,7 +14,7 @@ from cake_core.ir.tiles import declared, level, place, widest
 from cake_core.ir.types import Level, Scalar, Tile, Value
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Operand, Vec
-from cake_memory import matrix
+from cake_memory import clip, matrix
 from cake_memory.access import TILES, Guard, in_register, literal, vector
 from cake_memory.holding import ONE, held, run_of
 from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
@@ -28,13 +28,14 @@ SWIZZLES = (128, 64, 32)
 class Store(Operation):
     """A register tile goes to a tile of its shape, each thread writing what it holds; a scalar goes to one element.
 
-    Elements past a tensor's extents are dropped. A scalar is written by one thread: the leader where it is the same for
+    Elements past a tensor's extents are dropped; `clip e`: those at or behind `e` along the first sliced dimension too. A scalar is written by one thread: the leader where it is the same for
     the instance, each warp's leader where it, or its place, differs a warp.
     """
 
     def check(self, op: Op, cx: CheckContext) -> None:
         (target,) = op.operands
         shape = check_tile(target, "'store'")
+        clip.check(op, target)
         if isinstance(op.value.type, Scalar):
             _check_scalar(op, shape)
             _check_writers(op, cx.warps)
@@ -48,6 +49,8 @@ class Store(Operation):
         by, declaration = op.words.get("by"), cx.declaration(place(target).name)
         if by != matrix.WORD:
             check_width(target, by, declaration)
+            if by.value > clip.widest(op, target, by.value):
+                raise fail("ptx/access-width", f"an access of {by.value} bytes may straddle the clip", by.span if by.span.line else op.span, fix="write a smaller 'by'")
             return
         reason = matrix.refusal(target, None if declaration is None else matrix.swizzle_of(declaration), cx.arch, declaration)
         if reason is None and isinstance(op.value.type, Scalar):
@@ -74,7 +77,7 @@ class Store(Operation):
         return (Demand(rows.name, (*fitting, 0), align=PATTERN_ROWS * fitting[0] if fitting else whole.elem.bytes),)
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
-        return {f.id: "vector" for f in fragments_in(op.value) if len(f.type.shape) == 1}
+        return {f.id: "vector" for f in fragments_in(op.value) if len(f.type.shape) == 1 and f.type.axis is None}
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         (target,) = op.operands
@@ -89,7 +92,7 @@ class Store(Operation):
         swizzle = cx.swizzle(place(target).name) if target.type.space == "shared" else None
         if d is not None and d.layout.name == matrix.LAYOUT and matrix.refusal(target, swizzle, cx.arch) is None:
             return replace(matrix.WORD, span=op.span)
-        return Int(widest(target, run_of(d, tuple(target.type.shape)), vector_limit(cx.arch)), span=op.span)
+        return Int(widest(target, run_of(d, tuple(target.type.shape)), clip.widest(op, target, vector_limit(cx.arch))), span=op.span)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         (target,) = op.operands
@@ -201,7 +204,7 @@ def _store_scalar(op: Op, target: Expr, cx: LowerContext) -> None:
 def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: LowerContext) -> None:
     elem = target.type.elem
     holding = held(cx, tuple(target.type.shape))
-    memory = TILES[target.type.space](cx, target, holding)
+    memory = TILES[target.type.space](cx, target, holding, clip.limits(op, target, cx))
     opcode = f"st.{target.type.space}"
     n = cx.constant(op.words.get("by")) // elem.bytes
     pieces = tuple(holding.pieces(n, op.span))
@@ -234,7 +237,10 @@ STORE = Store(
     operands=(Parameter("destination", "tile", ("shared", "global"), writable=True),),
     arrows=("<-",),
     value=Parameter("value", "value"),
-    words=(WordSpec("by", "name", Form.DERIVED, required=True, help="bytes an access (2, 4, 8 or 16), or `stmatrix`"),),
+    words=(
+        clip.CLIP,
+        WordSpec("by", "name", Form.DERIVED, required=True, help="bytes an access (2, 4, 8 or 16), or `stmatrix`"),
+    ),
     doc="Writes of 2 to 16 bytes a thread, or of 8x8 matrices a warp (PTX ISA, Data Movement Instructions, st; Warp-level Matrix "
     "Store Instruction, stmatrix).",
 )
