@@ -259,7 +259,7 @@ class Body(DeriveContext):
         carried = tuple(self._functions(b) for b in schedule.carried_as(s.pattern))
         return schedule.loop(s.pattern, carried, body, s.span)
 
-    # --- expressions: functions derive themselves, `t.n` is the item counter
+    # --- expressions: functions derive themselves, `t.n` is the item counter, `t.next.D` of the next item
 
     def _functions(self, node):
         """`node` with the calls in its expressions derived, nested statements left alone."""
@@ -299,8 +299,11 @@ class Body(DeriveContext):
             self.distribution = before
 
     def _names(self, node):
-        if isinstance(node, Name) and self.frame.schedule and node.id == f"{self.frame.schedule.name}.n":
-            return replace(node, id=self.frame.counter)
+        if isinstance(node, Name) and self.frame.schedule:
+            if node.id == f"{self.frame.schedule.name}.n":
+                return replace(node, id=self.frame.counter)
+            if (ahead := self.frame.schedule.ahead(node.id)) is not None:
+                return replace(node, id=ahead)
         return node
 
     # --- verbs

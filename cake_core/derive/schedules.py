@@ -38,6 +38,7 @@ class Schedule:
     seek: Block = ()  # what finds the item of a linear index
     guard: Expr | None = None  # whether there is one
     sparing: bool = False  # coordinates that a role does not use are left out
+    following: tuple[Binding, ...] = ()  # the coordinates of the cluster's next item, and what they are computed from
 
     def carried_as(self, pattern: tuple[str, ...]) -> tuple[Binding, ...]:
         """The item's values, its coordinates being called as in a loop's pattern."""
@@ -54,6 +55,7 @@ class Schedule:
         lets: tuple[Stmt, ...] = tuple(Let((Binding(n, e),), span=at) for n, e in self.coordinates)
         lets += tuple(Let((p,), span=at) for p in parts) if self.sparing else (Let(parts, span=at),)
         lets += tuple(Let((b,), span=b.span) for b in carried)
+        lets += tuple(Let((b,), span=at) for b in needed(self.following, used))
         item = (*lets, *body)
         if not self.persistent:
             return (Let((Binding(self.index, Name("cluster.id")),), span=at), *item)
@@ -63,6 +65,13 @@ class Schedule:
         start = tuple(replace(s, span=at) for s in self.start)
         seek = tuple(replace(s, span=at) for s in self.seek)
         return (*start, For((self.index,), Name("cluster.id"), self.total, words, (*seek, *item), span=at))
+
+
+    def ahead(self, name: str) -> str | None:
+        """What `t.next.D`, a coordinate of the next item, is called in the derived form; None for another name."""
+        coordinates = (b.name for b in self.following[-len(self.parts) :])
+        known = {f"{self.name}.next.{part}": n for part, n in zip(self.parts, coordinates, strict=bool(self.following))}
+        return known.get(name)
 
 
 def needed(bindings: tuple[Binding, ...], used: set[str]) -> tuple[Binding, ...]:
@@ -89,10 +98,38 @@ def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Sched
     total = product(tuple(n for n, _ in counts))
     lets = [Let(tuple(Binding(n, e) for n, e in counts), span=at), Let((Binding(total_name, total),), span=at)]
     launch = launch_statement(total_name, asked.persistent, asked.ctas)
-    coordinates, item = _coordinates(t, index, [n for n, _ in counts], asked.raster, fresh)
-    if split > 1:
-        item[0] = add(mul(item[0], split), Name(f"cluster.{cluster_axis}"))
-    return Schedule(t, index, Name(total_name), asked.persistent, (*lets, launch), tuple(coordinates), tuple(item), asked.parts, carried_by(tiles))
+    axis = cluster_axis if split > 1 else None
+    locate = lambda of, i: _located(of, i, [n for n, _ in counts], asked.raster, split, axis, fresh)  # noqa: E731
+    coordinates, item = locate(t, index)
+    return Schedule(
+        name=t,
+        index=index,
+        total=Name(total_name),
+        persistent=asked.persistent,
+        prologue=(*lets, launch),
+        coordinates=coordinates,
+        item=item,
+        parts=asked.parts,
+        carried=carried_by(tiles),
+        following=_following(index, asked.parts, f"{t}_next", locate, fresh) if asked.persistent else (),
+    )
+
+
+def _located(t: str, index: str, counts: list[str], raster: int | None, split: int, axis: str | None, fresh):
+    """The item of a linear index: `let`s on the way, and one coordinate a dimension."""
+    coordinates, item = _coordinates(t, index, counts, raster, fresh)
+    if axis is not None:
+        item[0] = add(mul(item[0], split), Name(f"cluster.{axis}"))
+    return tuple(coordinates), tuple(item)
+
+
+def _following(index: str, parts: tuple[str, ...], t: str, locate, fresh) -> tuple[Binding, ...]:
+    """The coordinates of the item that is one round of all clusters further, and what they are computed from. Behind the last
+    item they lie past the end: along the last dimension, or with a raster along one of the two."""
+    ahead = fresh(f"{t}_i")
+    coordinates, item = locate(t, ahead)
+    names = [(fresh(f"{t}_{part}"), e) for part, e in zip(parts, item, strict=True)]
+    return tuple(Binding(n, e) for n, e in ((ahead, add(index, "cluster.count")), *coordinates, *names))
 
 
 def carried_by(tiles: Tiles) -> tuple[Binding, ...]:

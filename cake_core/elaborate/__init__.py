@@ -60,6 +60,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns
         self.var_levels: dict[tuple[str, Span], Level] = {}  # of variables that are assigned what differs among threads
         self.tiles_name: str | None = None
         self.item_count: str | None = None
+        self.items_ahead: tuple[str, ...] = ()
         self.launched: Span | None = None
         self.unrolled = 0  # statements that the unrolled loops so far become
         self.cluster_axis: str | None = None
@@ -115,7 +116,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns
             known["warp"] = Scalar(I32, Level.WARP, ranges.Range(0, self.warps - 1))
             known[f"{self.role.name}.i"] = Scalar(I32, Level.INSTANCE, ranges.Range(0, self.instances - 1)) if self.instances > 1 else Int(0, type=Scalar(I32, Level.CTA, ranges.constant(0)))
         if self.item_count:
-            known[self.item_count] = Scalar(I32, Level.CTA, ranges.at_least(0))
+            known |= {n: Scalar(I32, Level.CTA, ranges.at_least(0)) for n in (self.item_count, *self.items_ahead)}
         return known
 
     # --- the kernel's frame

@@ -218,11 +218,14 @@ class TileSchedules:
             if n in carried:
                 raise fail("type/redefined", f"the item carries a value '{n}'", s.span, related=self.at("here", carried[n].span), fix="call the coordinate another name")
         types |= {n: b.value.type for n, b in carried.items()}
+        schedule = read_schedule(node)
         self.item_count = f"{tiles.id}.n"
+        if schedule.persistent and schedule.ragged is None:
+            self.items_ahead = tuple(f"{tiles.id}.next.{d.name}" for d in schedule.dims)
         try:
             return self._loop(replace(s, lo=tiles), types)
         finally:
-            self.item_count = None
+            self.item_count, self.items_ahead = None, ()
 
     def item_names(self, s: For) -> tuple[str, ...]:
         """Names that a loop over items binds besides its pattern: the values that an item carries."""
