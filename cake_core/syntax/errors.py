@@ -99,12 +99,17 @@ def misspelt(text: str, words: tuple[str, ...]) -> str | None:
     return turned or next(iter(get_close_matches(text, words, 1, 0.7)), None)
 
 
+def statement_start(tokens: list[Token], at: int) -> int:
+    """The first token of the statement that token `at` stands in."""
+    while at > 0 and tokens[at - 1].type not in ("_SEP", "LBRACE", "RBRACE"):
+        at -= 1
+    return at
+
+
 def explain(tokens: list[Token], at: int, acceptable: set[str], file: str) -> Diagnostic:
     """The finding for token `at`, where only `acceptable` terminals may stand."""
     token = tokens[at]
-    start = at
-    while start > 0 and tokens[start - 1].type not in ("_SEP", "LBRACE", "RBRACE"):
-        start -= 1
+    start = statement_start(tokens, at)
     if tokens[start].type == "LABEL" and start < at:
         start += 1
     case = Case(tokens, at, start, acceptable, token.span(file), file)
@@ -234,7 +239,9 @@ def _brace(c: Case) -> Diagnostic | None:
         return None
     if c.token.type == "COLON":
         return c.say("a block stands in braces: '{ ... }'")
-    if c.token.type == "_SEP":
+    if c.token.type == "_SEP" or (c.before is not None and c.token.type in ("NAME", *STATEMENT)):
+        return c.say("add '{'")
+    if c.at == c.start and c.token.type in STATEMENT:  # of a kernel's body
         return c.say("add '{'")
     return None
 
@@ -296,5 +303,3 @@ def _role(c: Case) -> Diagnostic | None:
 
 
 GUESSES = (_chained, _word_fix, _arrow, _else, _condition, _range, _brace, _operand, _reserved, _call, _declaration, _role, _new_line)
-
-

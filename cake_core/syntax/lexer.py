@@ -28,9 +28,7 @@ CLOSERS = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
 CLOSER_TYPES = {text: name for name, text in CLOSERS.items()}
 
 #: Words that begin a statement or a clause: at the start of a line they end a bracket that was left open.
-LINE_WORDS = frozenset(
-    "ASSUME CONST FOR GROUP INLINE KERNEL LET PIPELINE REQUIRE ROLE TARGET TILES TURN VAR WHILE".split()
-)
+LINE_WORDS = frozenset("ASSUME CONST FOR GROUP INLINE KERNEL LET PIPELINE REQUIRE ROLE TARGET TILES TURN VAR WHILE".split())
 
 
 class Lexer:
@@ -181,10 +179,7 @@ class _Run:
     def touches(self, at: int) -> bool:
         last = self.tokens[-1] if self.tokens else None
         return (
-            last is not None
-            and last.type in ("NAME", "RSQB", "RPAR")
-            and last.line == self.line
-            and last.end == at - self.line_start + 1
+            last is not None and last.type in ("NAME", "RSQB", "RPAR") and last.line == self.line and last.end == at - self.line_start + 1
         )
 
     def number(self, kind: str, at: int, end: int) -> int:
@@ -294,9 +289,7 @@ class _Run:
                 mended = Token(CLOSER_TYPES[OPENERS[inner.type]], token.text, token.line, token.column)
                 self.tokens.append(mended)
             else:
-                self.report(
-                    Diagnostic("syntax/unmatched-bracket", f"'{text}' closes no bracket", token.span(self.file), fix="remove it")
-                )
+                self.report(Diagnostic("syntax/unmatched-bracket", f"'{text}' closes no bracket", token.span(self.file), fix="remove it"))
                 self.tokens.append(Token("ERROR", text, token.line, token.column))
         return end
 
@@ -319,9 +312,11 @@ class _Run:
         return token
 
     def unclosed(self, found: Token | None) -> int:
-        """A `(` or `[` is open where a statement begins or the text ends: its line ends at its line's end instead."""
+        """A `(` or `[` is open where a statement begins or the text ends: the line that it stands on is ended instead.
+
+        The position to read on from, which may be one that was read before."""
         outer = next(i for i, t in enumerate(self.open) if t.type != "LBRACE" and all(u.type != "LBRACE" for u in self.open[i:]))
-        opener = self.open[outer]
+        opener, inner = self.open[outer], self.open[outer:]
         del self.open[outer:]
         self.report(
             Diagnostic(
@@ -332,6 +327,9 @@ class _Run:
                 related=() if found is None else (Related(f"'{found.text}' can not stand inside brackets", found.span(self.file)),),
             )
         )
+        if found is not None and found.line == opener.line:  # `for (m, n in t {`: the line is read on
+            self.tokens += [self.zero(CLOSER_TYPES[OPENERS[t.type]], OPENERS[t.type], found) for t in reversed(inner)]
+            return self.line_start + found.column - 1
         while self.tokens and self.tokens[-1].line > opener.line:
             self.tokens.pop()
         self.tokens.append(Token("ERROR", "", opener.line, self.tokens[-1].end))
@@ -385,9 +383,7 @@ class _Run:
         opener = self.suspect or next(t for t in reversed(self.open) if t.type == "LBRACE")
         self.suspect = None
         related = () if at is None else (Related("a new kernel begins here", at.span(self.file)),)
-        return Diagnostic(
-            "syntax/unclosed-bracket", "'{' is never closed", opener.span(self.file), fix="add '}'", related=related
-        )
+        return Diagnostic("syntax/unclosed-bracket", "'{' is never closed", opener.span(self.file), fix="add '}'", related=related)
 
     def finish(self) -> None:
         end = Token("_END", "", self.line, max(len(self.text) - self.line_start + 1, 1))

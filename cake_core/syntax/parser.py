@@ -7,18 +7,21 @@ separator. A block whose header was wrong is still read, as if it were a `group`
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
 
-from cake_core.diagnostics.model import CakeError, Diagnostic, Sink
+from cake_core.diagnostics.model import CakeError, Diagnostic
 from cake_core.ir.nodes import Program
 from cake_core.source import Source, Span
 from cake_core.syntax import errors
 from cake_core.syntax.intake import check_text, check_version
-from cake_core.syntax.lexer import MAX_ERRORS, Lexer
+from cake_core.syntax.lexer import LINE_WORDS, MAX_ERRORS, Lexer
 from cake_core.syntax.tables import Rule, Tables, load
 from cake_core.syntax.tokens import Lexed, Token
 from cake_core.syntax.tree import TooDeep, Tree
 
+#: Statements with a block.
+BLOCK_WORDS = frozenset("FOR GROUP IF INLINE ROLE WHILE".split())
 #: Highest stack: what brackets, blocks and chains within their own limits need at most.
 MAX_STACK = 2000
 
@@ -36,10 +39,10 @@ def parse_tokens(source: Source) -> tuple[Program, Lexed]:
     if not lexed.given_up:
         check_version(lexed.tokens, source.name, lexed.sink)
     if lexed.given_up or len(lexed.sink.items) >= MAX_ERRORS:
-        raise CakeError(*_in_order(lexed.sink))
+        raise CakeError(*_in_order(lexed))
     program = _Parser(tables, source, lexed).run()
     if lexed.sink.items:
-        raise CakeError(*_in_order(lexed.sink))
+        raise CakeError(*_in_order(lexed))
     return program, lexed
 
 
@@ -54,8 +57,23 @@ def _machine() -> tuple[Tables, Lexer]:
     return tables, Lexer(tables)
 
 
-def _in_order(sink: Sink) -> list[Diagnostic]:
-    return sorted(sink.items, key=lambda d: (d.span.line, d.span.column))[:MAX_ERRORS]
+#: Findings that one slip can cause several of: a statement keeps the first.
+SLIPS = frozenset("unexpected-token unclosed-bracket unmatched-bracket arrow else chained-comparison unknown-keyword reserved-word".split())
+
+
+def _in_order(lexed: Lexed) -> list[Diagnostic]:
+    """The findings as they stand in the text, without those that follow from another in the same statement."""
+    ends = [(t.line, t.column) for t in lexed.tokens if t.type in ("_SEP", "LBRACE", "RBRACE")]
+    kept: list[Diagnostic] = []
+    slipped: set[int] = set()
+    for finding in sorted(lexed.sink.items, key=lambda d: (d.span.line, d.span.column)):
+        if finding.code.removeprefix("syntax/") in SLIPS:
+            statement = bisect_left(ends, (finding.span.line, finding.span.column))
+            if statement in slipped:
+                continue
+            slipped.add(statement)
+        kept.append(finding)
+    return kept[:MAX_ERRORS]
 
 
 class _Parser:
@@ -177,28 +195,28 @@ class _Parser:
         """Report the error at token `at` and cut back; the position to go on from, -1 to stop."""
         token = self.tokens[at]
         acceptable = self.acceptable()
-        if token.type != "ERROR" and not self.excused(at):
+        level = self.cut_back()
+        if token.type != "ERROR" and not self.excused(token, level):
             self.sink.add(errors.explain(self.tokens, at, acceptable, self.file))
         self.failed = True
-        level = self.cut_back()
+        if "LBRACE" in acceptable and self.lexed.unmatched and self.open_block(at, level):
+            return at + (token.type == "_SEP")
         if level == "stmt":
-            if token.type == "_SEP" and "LBRACE" in acceptable and self.lexed.unmatched:
-                return self.open_block(at)
             return self.next_statement(at)
         if level == "clause":
             return self.next_clause(at)
         return self.next_kernel(at)
 
-    def excused(self, at: int) -> bool:
+    def excused(self, token: Token, level: str) -> bool:
         """Whether an earlier finding explains this error already."""
-        kind = self.tokens[at].type
-        if kind == "ELSE" and self.failed:  # most often the `if` was at fault
+        if token.type == "ELSE" and self.failed:  # most often the `if` was at fault
             return True
-        at_top = not any("stmt" in self.actions[s] for s in self.states)
-        return bool(self.sink.items) and (kind == "$END" or (at_top and bool(self.lexed.unmatched)))
+        return bool(self.sink.items) and (token.type == "$END" or (level == "kernel" and bool(self.lexed.unmatched)))
 
     def cut_back(self) -> str:
         """Drop what was begun: back to a state in which a statement, a clause or a kernel may begin."""
+        while (action := self.actions[self.states[-1]].get("KERNEL", 0)) < 0:  # a kernel that is whole is kept
+            self.reduce(self.tables.rules[-1 - action])
         while True:
             row = self.actions[self.states[-1]]
             if "stmt" in row and "RBRACE" in row:
@@ -211,13 +229,18 @@ class _Parser:
             self.values.pop()
             self.spans.pop()
 
-    def open_block(self, at: int) -> int:
+    def open_block(self, at: int, level: str) -> bool:
         """A block's `{` is missing, and a `}` is left over: they belong together, so one finding is enough."""
         token = self.tokens[at]
+        head = self.tokens[errors.statement_start(self.tokens, at)]
+        if level == "kernel" or (level == "stmt" and head.type not in BLOCK_WORDS):
+            return False
+        if level == "clause" and token.type not in LINE_WORDS:
+            return False
         self.sink.items.remove(self.lexed.unmatched.pop())
-        for kind in ("GROUP", "LBRACE"):
+        for kind in ("GROUP", "LBRACE") if level == "stmt" else ("LBRACE",):
             self.feed(Token(kind, "", token.line, token.column))
-        return at + 1
+        return True
 
     def next_statement(self, at: int) -> int:
         tokens = self.tokens
@@ -252,9 +275,7 @@ class _Parser:
     def next_kernel(self, at: int) -> int:
         """A kernel with a faulty header is read on, as if it had no parameters; otherwise the next one is sought."""
         tokens = self.tokens
-        first = at
-        while first > 0 and tokens[first - 1].type not in ("_SEP", "LBRACE", "RBRACE"):
-            first -= 1
+        first = errors.statement_start(tokens, at)
         if tokens[first].type == "KERNEL" or (at == first and errors.misspelt(tokens[at].text, ("kernel",))):
             line, column = tokens[first].line, tokens[first].column
             if all(self.feed(Token(kind, kind.lower(), line, column)) for kind in ("KERNEL", "NAME", "LPAR", "RPAR")):

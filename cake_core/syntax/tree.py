@@ -69,7 +69,8 @@ class Tree:
     def on_mode(self, k, span):
         mode = k[0].text
         if mode not in MODES:
-            self.error("unexpected-token", f"'{mode}' is no mode of a parameter", span, fix="write 'in', 'out' or 'inout'")
+            fix = "write 'in', 'out' or 'inout'; where a new parameter begins, put a ',' before it"
+            self.error("unexpected-token", f"'{mode}' is no mode of a parameter", span, fix=fix)
         return mode
 
     def on_const(self, k, span):

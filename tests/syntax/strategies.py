@@ -16,7 +16,11 @@ dotted = st.lists(name, min_size=1, max_size=3).map(".".join) | name.map(lambda 
 
 floats = st.floats(allow_nan=False, width=64) | st.just(math.inf) | st.just(-math.inf)
 atoms = st.one_of(
-    st.integers(-(2**63), 2**64 - 1).map(n.Int), st.integers(0, 300).map(n.Int), floats.map(n.Float), st.booleans().map(n.Bool), dotted.map(n.Name)
+    st.integers(-(2**63), 2**64 - 1).map(n.Int),
+    st.integers(0, 300).map(n.Int),
+    floats.map(n.Float),
+    st.booleans().map(n.Bool),
+    dotted.map(n.Name),
 )
 
 

@@ -95,7 +95,10 @@ def test_one_form(text, canonical):
     ("text", "canonical"),
     [
         ("cake 1 # v\nkernel k(){}\n", "cake 1  # v\nkernel k()\n{\n}\n"),
-        ("\n# top\n\n\ncake 1\n\nkernel k() # p\n # c\n const X=1 # x\n{ # b\n} # e\n# end", "# top\n\ncake 1\n\nkernel k()  # p\n  # c\n  const X = 1  # x\n{  # b\n}  # e\n# end\n"),
+        (
+            "\n# top\n\n\ncake 1\n\nkernel k() # p\n # c\n const X=1 # x\n{ # b\n} # e\n# end",
+            "# top\n\ncake 1\n\nkernel k()  # p\n  # c\n  const X = 1  # x\n{  # b\n}  # e\n# end\n",
+        ),
         ("\ufeffcake 1\r\nkernel k()\r\n{\r\n  x = 1  # c\r\n}\r\n", "cake 1\nkernel k()\n{\n  x = 1  # c\n}\n"),
         ("cake 1 derived\nkernel a(){}\n\nkernel b(){}", "cake 1 derived\nkernel a()\n{\n}\n\nkernel b()\n{\n}\n"),
         ("cake 1\nkernel k(A: i32, # a\n B: i32)\n{\n}", "cake 1\nkernel k(A: i32,  # a\n         B: i32)\n{\n}\n"),
