@@ -7,7 +7,8 @@
     derived.cake    the derived form
 
 Formulas (grid, extents, checks) are JSON trees: a number, a parameter name, or [op, arg, ...] with op one of
-`+ - * / % min max ceildiv == != <= < >= > and or not`; `/` floors.
+`+ - * / % min max ceildiv == != <= < >= > and or not if`; `/` floors. Those of `assumes` and of a plan also read inputs:
+["at", tensor, index, ...], and in `assumes` ["monotone", tensor] and ["finite", tensor].
 """
 
 from __future__ import annotations
@@ -86,6 +87,28 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanInfo:
+    """The table of a launch's items, which the host makes: the kernel's parameters `table` [`count`, 2 + dims] and `count`.
+
+    A row of the table is an item: group, first row, one coordinate a dimension. Group g of `groups` has the rows from
+    `offsets`[g] to `offsets`[g + 1], in blocks of `block`. `dims` and `lets` are pairs of name and formula; lets stand in order and may
+    name `b`, `r0`, `r1`, dimensions and earlier lets. `order`: "longest_first" or "balanced", by `cost`; `section`: neighbours
+    of (group, coordinates) that are worked on together.
+    """
+
+    table: str
+    count: str
+    offsets: str
+    groups: Formula
+    block: int
+    dims: tuple
+    lets: tuple
+    order: str
+    cost: Formula
+    section: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     kernel: str
     entry: str
@@ -98,6 +121,8 @@ class Manifest:
     launch: LaunchInfo
     requires: tuple[Check, ...]
     constants: dict[str, int | float | bool]
+    assumes: tuple[Check, ...] = ()  # contracts about the data, which nothing checks unless asked to
+    plan: PlanInfo | None = None  # where the host makes a table of the items
     roles: tuple[dict, ...] = ()
     shared_map: tuple[dict, ...] = ()
     pipelines: tuple[dict, ...] = ()
@@ -107,6 +132,11 @@ class Manifest:
     assembled: dict | None = None  # registers, spills, shared bytes as the assembler reports them
     portable: bool = False  # devices of a higher compute capability run the text, compiled by their driver
     schema: int = SCHEMA
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Parameters that the runtime fills and no caller names."""
+        return frozenset((self.plan.table, self.plan.count)) if self.plan else frozenset()
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
@@ -128,6 +158,8 @@ class Manifest:
                     "tensor_maps": tuples(TensorMapInfo, "tensor_maps"),
                     "launch": LaunchInfo(**data["launch"]),
                     "requires": tuples(Check, "requires"),
+                    "assumes": tuples(Check, "assumes"),
+                    "plan": PlanInfo(**{k: tuple(map(tuple, v)) if k in ("dims", "lets") else v for k, v in data["plan"].items()}) if data["plan"] else None,
                     **{k: tuple(data[k]) for k in ("roles", "shared_map", "pipelines", "unproved")},
                 }
             )

@@ -16,8 +16,10 @@ from cake_core.check import check
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
 from cake_core.elaborate import constants, elaborate
-from cake_core.ir.nodes import Int, Kernel, Pipeline, Program, Target
-from cake_core.ir.printer import program_text
+from cake_core.ir.formula import formula
+from cake_core.ir.nodes import Assume, Int, Kernel, Pipeline, Program, Target
+from cake_core.ir.printer import expr_text, program_text
+from cake_core.ir.recipe import plan_info
 from cake_core.lower import lower
 from cake_core.plugins import Registry, Status
 from cake_core.source import Source, Span
@@ -174,6 +176,8 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         tensor_maps=_records(TensorMapInfo, lowered.tensor_maps),
         launch=launch_info(lowered),
         requires=_records(Check, lowered.requires),
+        assumes=assumes(typed),
+        plan=plan_info(schedule, typed.params[len(schedule.params) :]),
         constants=consts,
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
@@ -185,6 +189,13 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
     )
     files["manifest.json"] = manifest.to_json().encode()
     return manifest, files
+
+
+def assumes(kernel: Kernel) -> tuple[Check, ...]:
+    scalars = frozenset(p.name for p in kernel.params if p.mode is None)
+    inputs = frozenset(p.name for p in kernel.params if p.mode == "in")
+    exprs = (e for clause in kernel.clause(Assume) for e in clause.exprs)
+    return tuple(Check(formula(e, {}, scalars, inputs), expr_text(e)) for e in exprs)
 
 
 def _records(kind: type, items) -> tuple:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
-from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Float, Int, Name, Unary
+from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Float, Index, Int, Name, Unary
 from cake_core.ir.printer import expr_text
 from cake_core.source import Span
 
@@ -15,9 +15,14 @@ LARGEST = 4096
 DEEPEST = 100  # a call of `clamp` is two steps deep
 
 
-def formula(expr: Expr, lets: dict[str, Expr], params: frozenset[str]):
-    """`expr` with kernel-level `lets` written out. Raises CakeError where it holds more than parameters and arithmetic, or too much."""
-    return _Writer(lets, params, expr.span).write(expr, 0)
+#: Statements about a whole input, in contracts.
+ABOUT = ("monotone", "finite")
+
+
+def formula(expr: Expr, lets: dict[str, Expr], params: frozenset[str], inputs: frozenset[str] = frozenset()):
+    """`expr` with kernel-level `lets` written out. `inputs`: tensors whose elements the host can read. Raises CakeError where it holds
+    more than parameters, those elements and arithmetic, or too much."""
+    return _Writer(lets, params, expr.span, inputs).write(expr, 0)
 
 
 @dataclass(slots=True)
@@ -25,6 +30,7 @@ class _Writer:
     lets: dict[str, Expr]
     params: frozenset[str]
     at: Span
+    inputs: frozenset[str]
     size: int = 0
 
     def write(self, expr: Expr, depth: int):
@@ -49,6 +55,12 @@ class _Writer:
                 return ["if", again(test), again(then), again(other)]
             case Call() if expr.name in ("ceildiv", "min", "max"):
                 return [expr.name, *map(again, expr.positional)]
+            case Call(args=(Index() as element, *_)) if expr.name == "load":
+                return again(element)
+            case Index(Name(id), indices) if id in self.inputs:
+                return ["at", id, *map(again, indices)]
+            case Call(args=(Name(id),)) if expr.name in ABOUT and id in self.inputs:
+                return [expr.name, id]
             case Call() if expr.name == "clamp":
                 x, lo, hi = map(again, expr.positional)
                 return ["min", ["max", x, lo], hi]
