@@ -9,6 +9,7 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
 from cake_core.elaborate.contracts import Contracts
 from cake_core.elaborate.expressions import Expressions
+from cake_core.elaborate.guards import Guards
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.pairs import PAIR, Pairs
 from cake_core.elaborate.requires import ranges_of
@@ -41,7 +42,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns, Statements):
+class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):
@@ -159,19 +160,21 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns
                 self.sink.error("type/unknown-const", f"kernel '{k.name}' has no const '{name}'", k.span, fix=suggestion(name, names, "consts"))
         for n, b in enumerate(bindings):
             self.later = frozenset(names[n:])
-            value = None
+            known = Symbol("const", Unknown(), b.span)
             with self.sink.collecting():
-                value = self.expr(b.value)
-                if not isinstance(value, Int | Float | Bool):
-                    if isinstance(value.type, Unknown):
-                        raise reported()
-                    raise fail("type/not-constant", f"const '{b.name}' is not a constant", b.value.span, why="its value must be known when the kernel is compiled")
-            with self.sink.collecting(span=b.span):
-                if b.name in overrides and value is not None:
-                    value = self.expr(_override(b, value, overrides[b.name]))
-                known = Symbol("const", value.type, b.span, value=value) if value is not None else Symbol("const", Unknown(), b.span)
+                value = self._const(b, overrides)
+                known = replace(known, type=value.type, value=value)
+            with self.sink.collecting():
                 self.scope.bind(b.name, known)
         self.later = frozenset()
+
+    def _const(self, b: Binding, overrides: dict[str, Number]) -> Expr:
+        value = self.expr(b.value)
+        if isinstance(value.type, Unknown):
+            raise reported()
+        if not isinstance(value, Int | Float | Bool):
+            raise fail("type/not-constant", f"const '{b.name}' is not a constant", b.value.span, why="its value must be known when the kernel is compiled")
+        return self.expr(_override(b, value, overrides[b.name])) if b.name in overrides else value
 
     def _cluster(self, k: Kernel) -> Cluster:
         c = k.cluster
@@ -185,7 +188,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns
             raise fail("type/cluster", f"a cluster of {size.value} CTAs", c.axis.span, why="it has one at least")
         if self.arch is not None and size.value > 1:
             if "cluster" not in self.arch.capabilities:
-                raise fail("type/missing-capability", f"'cluster' needs 'cluster', which {self.arch.name} does not offer", c.span, resource="cluster")
+                raise fail("type/missing-capability", f"several CTAs need 'cluster', which {self.arch.name} does not offer", c.span, resource="cluster", fix="leave the clause out, or build for an architecture that offers it")
             if size.value > self.arch.limit("cluster_ctas"):
                 raise fail("type/cluster", f"a cluster of {size.value} CTAs; {self.arch.name} takes {self.arch.limit('cluster_ctas')}", c.axis.span, why=self.arch.limits["cluster_ctas"].source)
         self.cluster_size = size.value
@@ -196,7 +199,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, TileSchedules, Turns
         out = []
         for e in (e for c in k.clause(Require) for e in c.exprs):
             with self.sink.collecting():
-                typed = self.condition(e, "a `require`")
+                typed = self.condition(e, "'require'")
                 if isinstance(typed.type, Unknown):
                     raise reported()
                 if typed == Bool(False):

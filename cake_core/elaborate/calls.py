@@ -46,7 +46,7 @@ class Calls:
         if function is None:
             if not e.name:
                 raise fail("type/unknown-function", "only a name can be called", e.span)
-            known = [n for n in (*self.registry.functions, *INTEGER_CALLS, *INTEGER_CASTS) if n.isidentifier()]
+            known = [n for n in (*self.registry.functions, *INTEGER_CALLS, *INTEGER_CASTS) if n.isidentifier() and n not in ("and", "or", "not")]
             if (broken := self.registry.unavailable("function", e.name, e.span)) is not None:
                 raise broken
             raise fail("type/unknown-function", f"unknown function '{e.name}'", e.function.span, fix=suggestion(e.name, known, "functions"))
@@ -77,7 +77,9 @@ class Calls:
             if not isinstance(a, Option):
                 continue
             spec = specs.get(a.name)
-            if spec is None or a.is_dim:
+            if spec is not None and a.is_dim:
+                raise fail("type/unknown-option", f"'{a.name}:' names a dimension, and '{call.name}' has an option of that name", a.span, fix=f"write `{a.name} = ..`")
+            if spec is None:
                 raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, specs, "options"))
             if a.name in seen:
                 raise fail("type/repeated", f"option '{a.name}' stands twice", a.span)

@@ -39,7 +39,7 @@ class Contracts:
     def _assume(self, e: Expr) -> Expr:
         if isinstance(e, Call) and e.name in CONTRACTS:
             return self._about(e)
-        found = self.condition(e, "an `assume`")
+        found = self.condition(e, "'assume'")
         if found == Bool(False):
             raise fail("type/require", "this `assume` can never hold", e.span)
         return found

@@ -154,7 +154,8 @@ class Declarations:
             if symbol is None or symbol.kind != "buffer":
                 raise fail("type/unknown-name", f"pipeline '{s.name}' holds '{name}', which is no buffer", s.span, fix=suggestion(name, self.scope.visible()))
             if isinstance(symbol.type, Tile) and (not symbol.type.slots or symbol.type.slots[0] != slots.value):
-                have = symbol.type.slots[0] if symbol.type.slots else "no"
+                have = symbol.type.slots[0] if symbol.type.slots else "none"
+                self.scope.names[name] = replace(symbol, type=Unknown())  # its uses go with one of the two numbers
                 raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.slots.span, related=self.related(symbol), resource=name)
             other = self.pipeline_of.get(name)
             if other is not None:

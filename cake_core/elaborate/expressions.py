@@ -7,7 +7,7 @@ from dataclasses import replace
 from cake_core.diagnostics import CakeError, Related, fail
 from cake_core.elaborate.calls import Calls
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
-from cake_core.elaborate.typing import described, is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, range_of, typed
+from cake_core.elaborate.typing import counted, described, is_bool, is_float_like, is_index_tile, is_int, is_mask, level_of, literal, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.build import arithmetic, integer_elem
 from cake_core.ir.elementwise import PARTIAL, is_register_tile
@@ -94,11 +94,12 @@ class Expressions(Calls, CheckContext):
             raise reported()
         raise fail("type/not-constant", f"{what} is not a constant", e.span, why="it decides sizes or code at compile time", fix="use numbers and `const` names")
 
-    def condition(self, e: Expr, what: str = "the condition") -> Expr:
+    def condition(self, e: Expr, what: str) -> Expr:
+        """`e` as a condition; `what` asks for one."""
         out = self.operand_of(e)
         if isinstance(out.type, Unknown) or is_bool(out.type):
             return out
-        raise fail("type/not-a-condition", f"{what} is {described(out.type)}, not a condition", e.span, fix="compare it with something, such as `!= 0`")
+        raise fail("type/not-a-condition", f"{what} takes a condition, not {described(out.type)}", e.span, fix="compare it with something, such as `!= 0`")
 
     def operand_of(self, e: Expr) -> Expr:
         """`e` as an operand of arithmetic: one element of memory, such as `OFF[e + 1]`, is read (S11)."""
@@ -122,6 +123,8 @@ class Expressions(Calls, CheckContext):
                 return self._attr(Attr(Name(base, span=e.span), attribute, span=e.span))
         if symbol is None:
             raise self._unknown(e)
+        if symbol.guard is not None:
+            self.check_guard(e, symbol)
         if symbol.value is not None:
             return literal(symbol.value.value, e)
         return typed(e, symbol.type)
@@ -238,7 +241,7 @@ class Expressions(Calls, CheckContext):
         return function
 
     def _cond(self, e: Cond) -> Expr:
-        test, then, other = self.condition(e.test), self.operand_of(e.then), self.operand_of(e.other)
+        test, then, other = self.condition(e.test, "'? :'"), self.operand_of(e.then), self.operand_of(e.other)
         if isinstance(test, Bool):
             return then if test.value else other
         if any(isinstance(x.type, Unknown) for x in (test, then, other)):
@@ -289,8 +292,7 @@ class Expressions(Calls, CheckContext):
         if tile.transposed:
             raise fail("type/index", "a transposed tile can't be indexed", e.span, fix="index first, then `.T`")
         if len(e.indices) != len(group):
-            shape = "".join("[" + ", ".join(map(str, g)) + "]" for g in tile.groups) if tile.space != "global" else f"rank {len(group)}"
-            raise fail("type/index", f"{len(e.indices)} indices for {len(group)} dimensions", e.span, why=f"the tile has {shape}")
+            raise fail("type/index", f"{counted(len(e.indices), 'index', 'indices')} for {counted(len(group), 'dimension')}", e.span, why=f"this is {described(tile)}")
         if len(tile.groups) > 1:
             indices = tuple(self._position(i, d) for i, d in zip(e.indices, group, strict=True))
             return typed(replace(e, base=base, indices=indices), replace(tile, groups=tile.groups[1:]))

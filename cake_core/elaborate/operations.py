@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import suggestion
-from cake_core.elaborate.typing import described, is_bool, is_int, is_register_tile, named
+from cake_core.elaborate.typing import counted, described, is_bool, is_int, is_register_tile, named
 from cake_core.ir.nodes import Expr, Int, Name, Op, Tuple, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
@@ -32,7 +32,7 @@ class Operations:
         self.need_capabilities(primitive, op)
         if len(op.operands) != len(primitive.operands):
             names = ", ".join(p.name for p in primitive.operands) or "none"
-            raise fail("type/operands", f"'{op.name}' takes {len(primitive.operands)} operands ({names}), not {len(op.operands)}", op.span)
+            raise fail("type/operands", f"'{op.name}' takes {counted(len(primitive.operands), 'operand')} ({names}), not {len(op.operands)}", op.span)
         operands = tuple(self.operand(e, p, op.name) for e, p in zip(op.operands, primitive.operands, strict=True))
         value = self._value(op, primitive)
         words = self.words(op.words, primitive.words, f"'{op.name}'", op.span)
@@ -64,7 +64,7 @@ class Operations:
         if isinstance(t, Unknown):
             return out
         if not _KINDS[p.kind](t) or p.kind == "tile" and p.spaces and t.space not in p.spaces:
-            wanted = f"a tile in {' or '.join(p.spaces)}" if p.kind == "tile" and p.spaces else _NOUNS[p.kind]
+            wanted = f"a tile in {' or '.join(p.spaces)} memory" if p.kind == "tile" and p.spaces else _NOUNS[p.kind]
             raise fail("type/operand", f"{what} is {described(t)}, not {wanted}", e.span)
         if p.writable:
             self._writable(out, what)
@@ -106,7 +106,7 @@ class Operations:
                     return w.value
                 if isinstance(w.value, Int):
                     return self.expr(w.value)
-                raise fail("type/word", f"{what} is not a name", w.value.span)
+                raise fail("type/word", f"{what} takes a name or a number", w.value.span)
             case "numbers":
                 items = w.value.items if isinstance(w.value, Tuple) else (w.value,)
                 return Tuple(tuple(self.constant_int(e, what) for e in items), span=w.value.span)

@@ -119,9 +119,11 @@ class Roles:
             raise fail("type/wrong-side", f"role '{self.role.name}' is no {side} of pipeline '{p.id}'", s.span, resource=p.id, why=f"`{s.name}` belongs to its {side}: {other}")
         self._slot_words(s, names_slot)
         if (slot := s.words.get("as")) is not None:
-            t = Scalar(I32, Level.INSTANCE, ranges.Range(0, pipeline.slots.value - 1))
-            self.scope.bind(slot.id, Symbol("slot", t, slot.span), shadows=("slot",))
+            self.scope.bind(slot.id, Symbol("slot", self.slot_type(pipeline), slot.span), shadows=("slot",))
         return replace(s, operands=(p,))
+
+    def slot_type(self, pipeline: Pipeline) -> Scalar:
+        return Scalar(I32, Level.INSTANCE, ranges.Range(0, pipeline.slots.value - 1))
 
     def _slot_words(self, s: Op, names_slot: bool) -> None:
         for w in s.words.items:

@@ -18,7 +18,8 @@ RESERVED = ("leader", "warp", "cluster")
 class Symbol:
     """`kind`: const, parameter, tensor, let, variable, loop variable, slot, buffer, pipeline, role, tile schedule.
 
-    `value` is the literal of a const. `node` is the declaring node.
+    `value` is the literal of a const. `node` is the declaring node. `guard`: of a slot, the condition under which it is held,
+    and what the names in that condition were.
     """
 
     kind: str
@@ -26,6 +27,8 @@ class Symbol:
     span: Span
     value: Expr | None = None
     node: Node | None = None
+    guard: Expr | None = None
+    guard_names: tuple[tuple[str, Symbol | None], ...] = ()
 
 
 @dataclass(slots=True)
@@ -72,7 +75,9 @@ def reported() -> CakeError:
 
 def suggestion(name: str, known, what: str = "") -> str | None:
     """A "did you mean" line, or None."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else (f"known {what}: {', '.join(sorted(known))}" if what and known else None)
+    known = sorted(set(known))
+    same = [k for k in known if sorted(k) == sorted(name)]  # letters in another order
+    close = same or get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else (f"known {what}: {', '.join(known)}" if what and known else None)
 
 

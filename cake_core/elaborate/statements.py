@@ -16,6 +16,7 @@ from cake_core.ir.nodes import (
     Assign,
     Binary,
     Block,
+    Call,
     CallStmt,
     Declare,
     Expr,
@@ -28,6 +29,7 @@ from cake_core.ir.nodes import (
     Let,
     Name,
     Op,
+    Option,
     Pipeline,
     Role,
     Stmt,
@@ -42,6 +44,7 @@ from cake_core.ir.printer import expr_text
 from cake_core.ir.visit import calls, nested
 from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
+from cake_core.source import Span
 
 LOOP_WORDS = (WordSpec("step", "integer", Form.DERIVED),)
 UNFINISHED = {Group: "'group' is"}
@@ -133,7 +136,7 @@ class Statements(Declarations, Roles):
         match s:
             case For(pattern):
                 outer, self.scope = self.scope, Scope(self.scope)
-                for n in pattern:
+                for n in (*pattern, *self._dimensions(s)):
                     self.scope.names[n] = Symbol("loop variable", Unknown(), s.span)
                 self._inner(s, s.body)
                 self.scope = outer
@@ -142,6 +145,11 @@ class Statements(Declarations, Roles):
             case If():
                 self._inner(s, s.then)
                 self._inner(s, s.other or ())
+
+    def _dimensions(self, s: For) -> tuple[str, ...]:
+        """What the coordinates of an item are called where its schedule is written: likely the names that a faulty pattern misses."""
+        symbol = self.scope.find(s.lo.id) if s.hi is None and isinstance(s.lo, Name) else None
+        return tuple(a.name for a in symbol.node.schedule.args if isinstance(a, Option) and a.is_dim) if symbol is not None and isinstance(symbol.node, Tiles) and isinstance(symbol.node.schedule, Call) else ()
 
     def _inner(self, s: Stmt, block: Block) -> Block:
         self.inside.append(s)
@@ -159,10 +167,11 @@ class Statements(Declarations, Roles):
                 names = tuple(d.name for d in s.declarations)
             case Pipeline() | Tiles() | Turn():
                 names = (s.name,)
-            case Op(name) if name in VERBS and isinstance(s.words.get("as"), Name):
+            case Op() if isinstance(s.words.get("as"), Name):
                 names = (s.words.get("as").id,)
         for n in names:
-            if (old := self.scope.find(n)) is None or old.kind in ("let", "slot", "loop variable"):
+            old = self.scope.names.get(n)
+            if old is None or not _within(old.span, s.span):  # what the statement has bound before its error stays
                 self.scope.names[n] = Symbol("name", Unknown(), s.span)
 
     # --- values
@@ -255,9 +264,9 @@ class Statements(Declarations, Roles):
     def _same_tile(self, target: Expr, found, at: Expr) -> None:
         t = target.type
         if not is_register_tile(found) or (t.elem, tuple(t.shape), t.axis) != (found.elem, tuple(found.shape), found.axis):
-            raise fail("type/assign", f"the fragment is a {held(target)}, the value a {found}", at.span)
+            raise fail("type/assign", f"the target is {described(t)}, the value {described(found)}", at.span, why="a fragment is assigned a value of its own type and shape")
         if found.part is not None and found.part != t.part or t.part is not None and found.part is None:
-            raise fail("type/partial", f"the fragment is a {held(target)}, the value a {found}", at.span, why="a lane-partial tile is not the tile that its lanes combine to")
+            raise fail("type/partial", f"the target is {described(t)}, the value {described(found)}", at.span, why="a lane-partial tile is not the tile that its lanes combine to")
 
     def _fill(self, target: Expr, value: Expr) -> Expr:
         elem = target.type.elem
@@ -304,7 +313,7 @@ class Statements(Declarations, Roles):
         return out
 
     def _too_much(self, s: For, statements: int) -> CakeError:
-        return fail("type/unroll", f"this loop is written out to {statements} statements or more", s.hi.span, why=f"the unrolled loops of a kernel may become {UNROLLED} statements", fix="unroll the inner loops alone")
+        return fail("type/unroll", f"this loop is written out to {statements} statements or more", s.hi.span, why=f"all unrolled loops of a kernel may become {UNROLLED} statements together", fix="unroll the inner loops alone")
 
     def _loop(self, s: For, types: dict[str, Scalar]) -> For:
         outer, self.scope = self.scope, Scope(self.scope)
@@ -318,18 +327,18 @@ class Statements(Declarations, Roles):
     def _while(self, s: While) -> While:
         if self.form is Form.SCHEDULE:
             raise fail("type/not-implemented", "'while' is not implemented yet in the schedule form", s.span)
-        out = replace(s, test=self.condition(s.test), words=self.words(s.words, (), "'while'", s.span))
+        out = replace(s, test=self.condition(s.test, "'while'"), words=self.words(s.words, (), "'while'", s.span))
         return replace(out, body=self._inner(out, s.body))
-
-    def _if(self, s: If) -> If:
-        out = replace(s, test=self.condition(s.test))
-        return replace(out, then=self._inner(out, s.then), other=self._inner(out, s.other) if s.other is not None else None)
 
 
 def _written(s: Stmt) -> int:
     """How many statements a statement becomes when its unrolled loops are written out."""
     inner = sum(_written(x) for block in nested(s) for x in block)
     return (s.hi.value - s.lo.value) * inner if isinstance(s, For) and s.words.flag == "unroll" else 1 + inner
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return (outer.line, outer.column) <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
 
 
 def _deciders(s: Stmt) -> tuple[Expr, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
-from cake_core.elaborate.typing import described, named, range_of, typed
+from cake_core.elaborate.typing import counted, described, named, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Block, Call, Expr, For, Let, Name, Option, Tiles
 from cake_core.ir.schedule import RAGGED_PARTS, SCAN_ORDERS, SCHEDULES, TABLE_ORDERS, factors, groups_of, read_schedule
@@ -70,7 +70,7 @@ class TileSchedules:
         raster = next((a.value for a in args if not a.is_dim), None)
         if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
             why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
-            raise fail("type/schedule", f"a schedule with {len(dims)} dimensions", call.span, why=why)
+            raise fail("type/schedule", f"a schedule with {counted(len(dims), 'dimension')}", call.span, why=why)
         if raster is not None and raster.value < 1:
             raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
         if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
@@ -147,6 +147,7 @@ class TileSchedules:
         if s.body is None:
             return None
         outer, self.scope = self.scope, scope
+        self.inside.append(s)  # the roles evaluate them, item by item
         try:
             out = []
             for inner in s.body:
@@ -161,6 +162,7 @@ class TileSchedules:
                 out.append(done)
             return tuple(out)
         finally:
+            self.inside.pop()
             self.scope = outer
 
     def _order(self, e: Expr, ragged: bool, scope: Scope) -> Expr:

@@ -87,6 +87,10 @@ def described(t: Type | None) -> str:
     return f"{t}"
 
 
+def counted(n: int, one: str, many: str | None = None) -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
 NOUNS = {"tiles": "tile schedule", "symbol": "name"}
 
 

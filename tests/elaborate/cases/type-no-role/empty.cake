@@ -1,0 +1,5 @@
+cake 1
+kernel k(N: i32)
+  target sm90
+{
+}
