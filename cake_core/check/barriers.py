@@ -6,12 +6,12 @@ of them must bring the same. A barrier whose arrivals stand under conditions tha
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from cake_core.check.subject import Executed, Subject
 from cake_core.diagnostics import Related, Sink
-from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, Mode, Rendezvous
+from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, EngineCommit, Mode, Rendezvous
 from cake_core.ir.build import binary
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Assign, Binary, Expr, Index, Int, Let, Name, Op, Var
@@ -21,23 +21,29 @@ from cake_core.source import Span
 
 @dataclass(slots=True)
 class HandOff:
-    """What one stretch of a role's text brings to one barrier array, a phase of one CTA."""
+    """What one stretch of a role's text brings to one barrier array, a phase.
+
+    `arrivals`: by rank of the CTA whose barrier receives them, from all CTAs that have the role. `expected`, `bytes`: as one
+    CTA brings them, by the rank that the text names; None: to its own barrier."""
 
     role: str
     span: Span
-    arrivals: int | None = 0
-    expected: int = 0
-    bytes: int = 0
-    expects: bool = False
+    arrivals: Counter | None = field(default_factory=Counter)
+    expected: Counter = field(default_factory=Counter)
+    bytes: Counter = field(default_factory=Counter)
     waits: int = 0  # that the role had done when it arrived last
+
+    @property
+    def expects(self) -> bool:
+        return bool(self.expected)
 
 
 def check(subject: Subject, sink: Sink) -> None:
     _initialised(subject, sink)
-    hand_offs = _hand_offs(subject)
+    hand_offs, waited = _hand_offs(subject)
     for name, barrier in subject.plan.barriers.items():
         mine = hand_offs.get(name, [])
-        _arrivals(name, barrier, [h for h in mine if h.arrivals != 0], sink)
+        _arrivals(name, barrier, [h for h in mine if h.arrivals != Counter()], waited[name], sink)
         _bytes(name, [h for h in mine if h.expects or h.bytes], sink)
     _named(subject, sink)
 
@@ -53,16 +59,19 @@ def _initialised(subject: Subject, sink: Sink) -> None:
 # --- arrivals and bytes --------------------------------------------------------------------------------------------
 
 
-def _hand_offs(subject: Subject) -> dict[str, list[HandOff]]:
-    """By barrier array, in text order."""
+def _hand_offs(subject: Subject) -> tuple[dict[str, list[HandOff]], dict[str, set[int]]]:
+    """By barrier array: hand-offs in text order, and the ranks of the CTAs that wait for it."""
     out: dict[str, list[HandOff]] = defaultdict(list)
+    waited: dict[str, set[int]] = defaultdict(set)
     for role in subject.kernel.roles:
         reader = _Reader(subject)
         for x in subject.executed(role):
             reader.read(x)
         for name, hand_offs in reader.found.items():
             out[name] += hand_offs
-    return out
+        for name in reader.waited:
+            waited[name] |= set(subject.ctas(subject.role(role.name)))
+    return out, waited
 
 
 @dataclass(slots=True)
@@ -78,20 +87,23 @@ class _Reader:
     terms: dict[tuple, int] = field(default_factory=dict)  # every expression met, its parts as numbers
     assigned: int = 0
     waits: int = 0
+    waited: set[str] = field(default_factory=set)
 
     def read(self, x: Executed) -> None:
         for e in self.subject.effects(x.stmt):
             match e:
                 case BarrierWait():
                     self.waits += 1
+                    self.waited.add(root(e.barrier).id)
                 case BarrierArrive():
-                    h = self._hand_off(e.barrier, x, arrives=True)
-                    h.arrivals = None if x.threads is None or h.arrivals is None else h.arrivals + x.threads * x.role.instances
+                    h = self._arrive(e.barrier, x, e.cta)
                     if e.expect_bytes:
-                        h.expects, h.expected = True, h.expected + e.expect_bytes
-                case Access(mode=Mode.WRITE, completion=BySignal(barrier=barrier, bytes=count, multicast=multicast)) if barrier is not None:
+                        h.expected[_rank(e.cta)] += e.expect_bytes
+                case EngineCommit():
+                    self._arrive(e.barrier, x, e.mask)
+                case Access(mode=Mode.WRITE, completion=BySignal(barrier=barrier, bytes=count, multicast=multicast, cta=cta)) if barrier is not None:
                     # every CTA of the cluster sends as this one does, so a multicast arrives once from each
-                    self._hand_off(barrier, x, arrives=False).bytes += count * (self.subject.plan.cluster if multicast else 1)
+                    self._hand_off(barrier, x, arrives=False).bytes[_rank(cta)] += count * (self.subject.plan.cluster if multicast else 1)
         match x.stmt:
             case Let(bindings):
                 for b in bindings:
@@ -102,11 +114,22 @@ class _Reader:
             case Assign(Name(name)):
                 self._changed(name)
 
+    def _arrive(self, barrier: Expr, x: Executed, to: Expr | int | None) -> HandOff:
+        """`to`: the rank that is arrived at, a mask of ranks, or None: the own CTA."""
+        h = self._hand_off(barrier, x, arrives=True)
+        if x.threads is None or h.arrivals is None or isinstance(to, Expr) and not isinstance(to, Int):
+            h.arrivals = None
+            return h
+        for cta in self.subject.ctas(x.role):
+            ranks = (cta,) if to is None else (to.value,) if isinstance(to, Int) else _bits(to)
+            h.arrivals.update(dict.fromkeys(ranks, x.threads * x.role.instances))
+        return h
+
     def _hand_off(self, barrier: Expr, x: Executed, arrives: bool) -> HandOff:
         name = root(barrier).id
         key = (name, x.region, self._value(barrier))
         h = self.current.get(key)
-        if h is None or arrives and h.arrivals != 0 and h.waits < self.waits:
+        if h is None or arrives and h.arrivals != Counter() and h.waits < self.waits:
             h = self.current[key] = HandOff(x.role.name, x.stmt.span)
             self.found[name].append(h)
         if arrives:
@@ -132,17 +155,32 @@ class _Reader:
         return self.terms.setdefault(term, len(self.terms))
 
 
-def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
+def _rank(cta: Expr | None) -> int | Expr | None:
+    return cta.value if isinstance(cta, Int) else cta
+
+
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
+
+
+def _amount(arrivals: Counter) -> str:
+    """A number of arrivals, or one for each CTA where they differ."""
+    amounts = set(arrivals.values())
+    return str(amounts.pop()) if len(amounts) == 1 else " and ".join(f"{n} in CTA {rank}" for rank, n in sorted(arrivals.items())) or "0"
+
+
+def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], sink: Sink) -> None:
+    """Each CTA whose barrier is used, by an arrival or by a wait, counts what all CTAs bring to it."""
     if any(h.arrivals is None for h in hand_offs):
         return
-    total = 0
+    total: Counter = Counter()
     for role in dict.fromkeys(h.role for h in hand_offs):
         mine = [h for h in hand_offs if h.role == role]
         other = next((h for h in mine if h.arrivals != mine[0].arrivals), None)
         if other is not None:
             sink.error(
                 "core/arrival-count",
-                f"one hand-off of role '{role}' to '{name}' is {mine[0].arrivals} arrivals, another {other.arrivals}",
+                f"one hand-off of role '{role}' to '{name}' is {_amount(mine[0].arrivals)} arrivals, another {_amount(other.arrivals)}",
                 other.span,
                 resource=name,
                 role=role,
@@ -150,36 +188,48 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], sink: Sink) -> None:
                 why="every phase counts the same number",
             )
             return
-        total += mine[0].arrivals
-    if total != barrier.count:
-        parts = ", ".join(f"'{r}' {next(h.arrivals for h in hand_offs if h.role == r)}" for r in dict.fromkeys(h.role for h in hand_offs))
+        total.update(mine[0].arrivals)
+    used = sorted(waited | set(total)) or [0]
+    wrong = [rank for rank in used if total[rank] != barrier.count]
+    if wrong:
+        found = Counter({rank: total[rank] for rank in used})
+        parts = ", ".join(f"'{r}' {_amount(next(h.arrivals for h in hand_offs if h.role == r))}" for r in dict.fromkeys(h.role for h in hand_offs))
+        brought = total[wrong[0]]
         sink.error(
             "core/arrival-count",
-            f"barrier '{name}' counts {barrier.count} arrivals a phase, its roles bring {total}",
+            f"barrier '{name}' counts {barrier.count} arrivals a phase, its roles bring {_amount(found)}",
             barrier.span,
             resource=name,
             why=f"arrivals a phase, those of the cluster's other CTAs included: {parts or 'none'}",
             related=tuple(Related(f"role '{h.role}' arrives here", h.span) for h in hand_offs[:2]),
-            fix=f"declare it with `count {total}`" if total else "let a role arrive on it",
+            fix=f"declare it with `count {brought}`" if brought and len(wrong) == len(used) else "let a role arrive on it" if not brought else None,
         )
 
 
 def _bytes(name: str, hand_offs: list[HandOff], sink: Sink) -> None:
     """Where bytes are announced in one stretch of text and brought in another, nothing is said of them."""
-    apart = any(h.expects != (h.bytes > 0) for h in hand_offs)
+    apart = any(h.expects != bool(h.bytes) for h in hand_offs)
     if apart and any(h.expects for h in hand_offs) and any(h.bytes for h in hand_offs):
         return
     for h in hand_offs:
         if h.expected != h.bytes:
             sink.error(
                 "core/transaction-bytes",
-                f"a phase of '{name}' expects {h.expected or 'no'} bytes, the copies for it bring {h.bytes or 'none'}",
+                f"a phase of '{name}' expects {h.expected.total() or 'no'} bytes, the copies for it bring {h.bytes.total() or 'none'}",
                 h.span,
                 resource=name,
                 role=h.role,
                 why="with too few the phase never completes, with too many it completes early or counts into the next",
-                fix=f"expect {h.bytes} bytes" if h.bytes else None,
+                fix=_fix_bytes(h),
             )
+
+
+def _fix_bytes(h: HandOff) -> str | None:
+    if not h.bytes:
+        return None
+    if h.expected.total() == h.bytes.total():
+        return "announce them at the barrier of the CTA that receives them"
+    return f"expect {h.bytes.total()} bytes"
 
 
 # --- named barriers ------------------------------------------------------------------------------------------------

@@ -39,6 +39,10 @@ class Subject:
     def role(self, name: str) -> RolePlan:
         return next(r for r in self.plan.roles if r.name == name)
 
+    def ctas(self, role: RolePlan) -> tuple[int, ...]:
+        """Ranks in the cluster of the CTAs that have the role."""
+        return tuple(r for r in range(self.plan.cluster) if role.on is None or r % 2 == role.on)
+
     def effects(self, s: Stmt) -> tuple[Effect, ...]:
         """Effects of one statement itself: its operation's and those of the functions that it calls."""
         out: list[Effect] = []

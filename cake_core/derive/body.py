@@ -7,6 +7,7 @@ from math import gcd
 
 from cake_core.derive.accesses import effects_of, operation_with
 from cake_core.derive.distribution import Around, Fragments, choose, distribution, on_grid
+from cake_core.derive.guards import slots_first
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
 from cake_core.derive.turns import Turning
@@ -171,9 +172,9 @@ class Body(DeriveContext):
     def _block(self, block: Block) -> Block:
         out: list[Stmt] = []
         outside = self.fragments
-        for s in block:
+        for n, s in enumerate(block):
             with self.frame.sink.collecting(role=self.role, span=s.span):
-                for d in self._stmt(s):
+                for d in slots_first(s, self._stmt(s), block[n + 1 :]):
                     _append(out, d)
         self.fragments = outside
         return tuple(out)

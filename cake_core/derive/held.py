@@ -6,7 +6,10 @@ At a role's end nothing may be held.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
 
+from cake_core.derive.guards import item_guards
 from cake_core.diagnostics import Sink
 from cake_core.ir.flow import Loops, Positions, decide, walk
 from cake_core.ir.nodes import Block, Expr, For, If, Name, Op, Role, Stmt, While
@@ -34,8 +37,11 @@ class HeldSlots:
     loops: Loops[Held] = field(init=False)
     reported: set[tuple[int, str]] = field(default_factory=set)  # statement, code: one finding each, the first
 
+    splits: dict[int, tuple[Expr, ...]] = field(init=False)  # block, by identity: conditions that keep their values in it
+
     def __post_init__(self) -> None:
         self.loops = Loops(self._block, _join, self._widen)
+        self.splits = item_guards(self.role.body, lambda op: isinstance(op.operands[0], Name) and op.operands[0].id in self.slots)
 
     def analyse(self) -> None:
         end = self._block(self.role.body, {p: (0, 0) for p in self.slots}, {})
@@ -60,6 +66,12 @@ class HeldSlots:
     # --- abstract execution
 
     def _block(self, block: Block, held: Held, positions: Positions) -> Held:
+        """Guards of the item are followed both ways, each the same way all through the item (S10c)."""
+        guards = self.splits.get(id(block), ())
+        ways = [self._straight(block, held, positions | dict(zip(guards, way, strict=True))) for way in product((True, False), repeat=len(guards))]
+        return reduce(_join, ways)
+
+    def _straight(self, block: Block, held: Held, positions: Positions) -> Held:
         for s in block:
             held = self._stmt(s, held, positions)
         return held

@@ -63,7 +63,8 @@ class Position:
         return self.done[0] == self.done[1] or self.left[0] == self.left[1]
 
 
-Positions = dict[str, Position]
+#: By loop index; and, by condition, guards that an analysis assumes to hold or not to.
+Positions = dict[str | Expr, Position | bool]
 
 
 def walk(block: Block) -> Iterator[Stmt]:
@@ -84,8 +85,18 @@ _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _NEGATED = {">": "<=", ">=": "<", "!=": "=="}
 
 
+def conjuncts(test: Expr) -> tuple[Expr, ...]:
+    """The conditions that hold where `test` does."""
+    match test:
+        case Binary("and", a, b):
+            return *conjuncts(a), *conjuncts(b)
+    return (test,)
+
+
 def decide(test: Expr, positions: Positions) -> bool | None:
-    """Whether a guard on loop positions holds in an iteration; None: can't tell."""
+    """Whether a guard on loop positions holds in an iteration, or one that is assumed; None: can't tell."""
+    if isinstance(known := positions.get(test), bool):
+        return known
     match test:
         case Bool(v):
             return v
@@ -107,7 +118,7 @@ def _compare(op: str, a: Linear, b: Linear, positions: Positions) -> bool | None
     if _index(a) not in positions:
         op, a, b = _MIRROR[op], b, a
     at = positions.get(_index(a))
-    if at is None:
+    if not isinstance(at, Position):
         return None
     found = None
     if at.lo is not None and at.lo.base == b.base:  # index = lo + done
@@ -146,7 +157,7 @@ class Facts:
     head: int
     tail: int
     rebound: frozenset[str]
-    guards: frozenset[str]
+    guards: frozenset[str | Expr]
 
 
 @dataclass(slots=True)
@@ -174,7 +185,7 @@ class Loops(Generic[State]):
         index = s.pattern[0] if isinstance(s, For) and s.hi is not None else None
         if index is None or index in facts.rebound:
             return self.join(state, self._repeat(s.body, state, {k: v for k, v in around.items() if not isinstance(s, For) or k not in s.pattern}))
-        depth = min(sum(p.known for k, p in around.items() if k != index), len(PEELED) - 1)
+        depth = min(sum(p.known for k, p in around.items() if k != index and isinstance(p, Position)), len(PEELED) - 1)
         head, tail = min(facts.head, PEELED[depth]), min(facts.tail, PEELED[depth])
         least, most = facts.trips
         followed = head + tail
@@ -226,7 +237,7 @@ def _facts(s: For | While) -> Facts:
             case Assign(target):
                 rebound |= {n.id for n in (root(target),) if n is not None}
             case If(test):
-                guards |= {n.id for n in names(test)}
+                guards |= {n.id for n in names(test)} | set(conjuncts(test))
                 _comparisons(test, tests)
     if not isinstance(s, For) or s.hi is None:
         return Facts(None, None, (0, None), 0, 0, frozenset(rebound), frozenset(guards))
