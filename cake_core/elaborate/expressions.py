@@ -23,7 +23,6 @@ from cake_core.ir.nodes import (
     Index,
     Int,
     Name,
-    Option,
     Slice,
     Tuple,
     Unary,
@@ -71,13 +70,9 @@ class Expressions(Calls, CheckContext):
                 return self._attr(e)
             case Call():
                 return self._call(e)
-            case Slice() | All():
-                raise fail("type/slice-outside-index", "a slice stands only inside an index", e.span)
             case Tuple():
                 raise fail("type/tuple", "a tuple is no value here", e.span, fix="bind its parts one by one")
-            case Option():
-                raise fail("type/option", f"'{e.name} =' stands only among the arguments of a call", e.span)
-        raise fail("type/expression", "this expression is not understood", e.span)
+        raise TypeError(f"no expression of its own: {e!r}")  # the grammar keeps slices and options where they belong
 
     def integer(self, e: Expr, what: str) -> Expr:
         """`e` as a 32-bit integer scalar."""

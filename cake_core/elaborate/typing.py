@@ -74,6 +74,7 @@ def described(t: Type | None) -> str:
             shape = "".join("[" + ", ".join(map(dim_text, g)) + "]" for g in t.groups if g)
             what = f"{t.elem}{shape}{'.T' if t.transposed else ''}"
             if t.space == "frag":
+                what += f" over {t.axis}" * bool(t.axis) + f" part {t.part}" * bool(t.part)
                 return f"a fragment {what}" if shape else f"one {t.elem} of a fragment"
             return f"{_with_article(what)} in {t.space} memory" if shape else f"one {t.elem} in {t.space} memory"
         case Value():
