@@ -24,8 +24,9 @@ from cake_core.runtime.views import View, packed_strides
 class Signature:
     """A manifest's parameters, prepared once.
 
-    `sizes`: scalars that some tensor's extent names alone, so that shapes give them. `positional`: the parameters that
-    arguments without a name fill, in the order of the text: all but the sizes. `needed`: what can't be left out. `mapped`: tensors read or written through
+    `sizes`: scalars that some tensor's extent names, alone or with a number added, so that shapes give them. `positional`: the
+    parameters that arguments without a name fill, in the order of the text: all but the sizes, and but what the runtime
+    makes itself. `needed`: what can't be left out. `mapped`: tensors read or written through
     a tensor map. `packed`: tensors that must be contiguous.
     """
 
@@ -52,17 +53,17 @@ def read_signature(m: Manifest) -> Signature:
     scalars = tuple(p for p in m.params if p.kind == "scalar")
     tensors = tuple(p for p in m.params if p.kind == "tensor")
     names = [p.name for p in scalars]
-    sizes = frozenset(d for p in tensors for d in p.shape if isinstance(d, str))
+    sizes = frozenset(found[0] for p in tensors for d in p.shape if (found := _size(d)) is not None)
     pointers = {e.ref for e in m.entry_params if e.kind == "pointer"}
     return Signature(
         m,
         scalars,
         tensors,
         sizes,
-        tuple(p for p in m.params if p.name not in sizes),
+        tuple(p for p in m.params if p.name not in sizes | m.hidden),
         tuple(p.name for p in tensors if p.mode != "in"),
-        frozenset(p.name for p in m.params),
-        tuple(p.name for p in m.params if p.name not in sizes and p.mode != "out"),
+        frozenset(p.name for p in m.params) - m.hidden,
+        tuple(p.name for p in m.params if p.name not in sizes | m.hidden and p.mode != "out"),
         frozenset(t.tensor for t in m.tensor_maps),
         # The entry gets no strides, so a tensor with a plain pointer is addressed as packed whatever the flag says.
         frozenset(p.name for p in tensors if p.contiguous or p.name in pointers),
@@ -70,6 +71,18 @@ def read_signature(m: Manifest) -> Signature:
         tuple((compile_formula(c.formula, names), c.text) for c in m.requires),
         compile_formula(m.launch.items, names),
     )
+
+
+def _size(dim: object) -> tuple[str, int] | None:
+    """The scalar that an extent is, and what is added to it."""
+    match dim:
+        case str():
+            return dim, 0
+        case ["+", str(name), int(n)] | ["+", int(n), str(name)]:
+            return name, n
+        case ["-", str(name), int(n)]:
+            return name, -n
+    return None
 
 
 def name_arguments(s: Signature, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +94,7 @@ def name_arguments(s: Signature, args: tuple, kwargs: dict[str, Any]) -> dict[st
     for name, value in kwargs.items():
         if name not in s.known:
             near = [k for k in s.known if k.lower() == name.lower()] or difflib.get_close_matches(name, s.known, 1)
-            fix = f"did you mean '{near[0]}'?" if near else f"its parameters are {', '.join(p.name for p in s.manifest.params)}"
+            fix = f"did you mean '{near[0]}'?" if near else f"its parameters are {', '.join(p.name for p in s.manifest.params if p.name in s.known)}"
             raise LaunchError("runtime/unknown-argument", f"'{s.kernel}' has no parameter '{name}'", fix=fix)
         if name in given:
             raise LaunchError("runtime/duplicate-argument", f"'{name}' is given twice, by position and by name")
@@ -132,7 +145,7 @@ def bind_shapes(s: Signature, views: dict[str, View], scalars: dict[str, int | f
         if len(view.shape) != len(p.shape):
             message = f"'{p.name}' has {len(view.shape)} dimensions, '{s.kernel}' needs {len(p.shape)} {_shape_text(p.shape)}"
             raise LaunchError("runtime/rank", message, resource=p.name)
-    values = _solve_sizes(s, views, scalars)
+    values = solve_sizes(s, {n: v.shape for n, v in views.items()}, scalars, tuple(p.name for p in s.scalars))
     shapes = {p.name: tuple(_extent(s, p, i, values) for i in range(len(p.shape))) for p in s.tensors}
     for p in s.tensors:
         view = views.get(p.name)
@@ -154,27 +167,28 @@ def bind_shapes(s: Signature, views: dict[str, View], scalars: dict[str, int | f
     return Binding(values, shapes, strides, missing, _evaluate(s.items, values, "the number of work items"))
 
 
-def _solve_sizes(s: Signature, views: dict[str, View], scalars: dict[str, int | float]) -> dict[str, Value]:
-    """Every scalar's value: as given, or from the extents that name it alone. All sources must agree."""
+def solve_sizes(s: Signature, shapes: dict[str, tuple[int, ...]], scalars: dict[str, int | float], wanted: tuple[str, ...]) -> dict[str, Value]:
+    """The values of scalars: as given, or from the extents that name them. All sources must agree, and `wanted` ones be found."""
     values: dict[str, Value] = dict(scalars)
     found: dict[str, str] = {name: f"the argument '{name}'" for name in scalars}
     infos = {p.name: p for p in s.scalars}
     for p in s.tensors:
-        if p.name not in views:
+        if p.name not in shapes:
             continue
-        for i, (dim, extent) in enumerate(zip(p.shape, views[p.name].shape)):
-            if not isinstance(dim, str):
+        for i, (dim, extent) in enumerate(zip(p.shape, shapes[p.name])):
+            if (size := _size(dim)) is None:
                 continue
             where = f"dimension {i} of '{p.name}'"
-            if dim not in values:
-                values[dim], found[dim] = scalar(infos[dim], extent), where
-            elif values[dim] != extent:
-                message = f"'{dim}' is {values[dim]} by {found[dim]} and {extent} by {where}"
-                raise LaunchError("runtime/size-conflict", message, resource=dim)
-    for p in s.scalars:
-        if p.name not in values:
-            fix = f"give '{p.name}', or an array whose shape has it"
-            raise LaunchError("runtime/size-unknown", f"'{p.name}' can't be found from the arrays given", fix=fix, resource=p.name)
+            name, value = size[0], extent - size[1]
+            if name not in values:
+                values[name], found[name] = scalar(infos[name], value), where
+            elif values[name] != value:
+                message = f"'{name}' is {values[name]} by {found[name]} and {value} by {where}"
+                raise LaunchError("runtime/size-conflict", message, resource=name)
+    for name in wanted:
+        if name not in values:
+            fix = f"give '{name}', or an array whose shape has it"
+            raise LaunchError("runtime/size-unknown", f"'{name}' can't be found from the arrays given", fix=fix, resource=name)
     return values
 
 

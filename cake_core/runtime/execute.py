@@ -97,7 +97,7 @@ def _open(folder: Path, companion: Path | None, shapes: list[dict] | None, which
         shapes = list(beside.call(which if hasattr(beside.module, which) else "shapes"))
     if not shapes:
         raise LaunchError("runtime/no-shapes", f"there is no shape to run '{kernel.name}' on", fix="give one with '--shape NAME=SIZE,..'")
-    scalars = [p.name for p in kernel.manifest.params if p.kind == "scalar"]
+    scalars = [p.name for p in kernel.manifest.params if p.kind == "scalar" and p.name not in kernel.manifest.hidden]
     for shape in shapes:
         for name in shape:
             if name not in scalars:
@@ -130,6 +130,8 @@ def _run_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int,
         raise LaunchError("runtime/companion-incomplete", f"'reference' of '{beside.path}' has no {', '.join(sorted(missing))}")
     admitted = beside.admitted(case.inputs, expected) if beside else {}
     try:
+        if beside:  # random inputs keep no contract about their values
+            kernel.check(**case.arguments, stream=0)
         kernel(**case.arguments, stream=0)
     except LaunchError as error:
         return ShapeReport(shape, False, (), _fault(error))
@@ -194,7 +196,7 @@ def _case(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, devi
 
     rng = numpy.random.default_rng([seed, *(abs(int(v)) for v in shape.values())])  # one shape, one set of inputs
     inputs = dict(beside.call("inputs", dict(shape), rng)) if beside else {}
-    params = {p.name: p for p in kernel.manifest.params}
+    params = {p.name: p for p in kernel.manifest.params if p.name not in kernel.manifest.hidden}
     if unknown := [name for name in inputs if name not in params]:
         raise LaunchError("runtime/companion-incomplete", f"'inputs' of '{beside.path}' gives '{unknown[0]}', which '{kernel.name}' does not have")
     values = {n: v for n, v in (inputs | shape).items() if params[n].kind == "scalar"}

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cake_core.runtime import views as arrays
-from cake_core.runtime.binding import Binding, Signature, bind_shapes, check_pointers, name_arguments, read_signature, scalar
+from cake_core.runtime.binding import Binding, Signature, bind_shapes, check_pointers, name_arguments, read_signature, scalar, solve_sizes
 from cake_core.runtime.device_array import DeviceArray
 from cake_core.runtime.driver import Driver, driver
 from cake_core.runtime.elements import ELEMENTS
-from cake_core.runtime.formula import formula_text
+from cake_core.runtime.errors import LaunchError
+from cake_core.runtime.formula import FormulaError, formula_text
+from cake_core.runtime.host_formula import evaluate, inputs_in
+from cake_core.runtime.host_inputs import device_of, read, shape_of
 from cake_core.runtime.launch import (
     ArgumentBlock,
     Loaded,
@@ -27,9 +30,11 @@ from cake_core.runtime.launch import (
 from cake_core.runtime.loader import LoadedArtifact, read_artifact
 from cake_core.runtime.lru import Lru
 from cake_core.runtime.maps import TensorMaps
+from cake_core.runtime.plan import Plan, check_plan, inputs_of, make_items, scalars_of
 from cake_core.runtime.views import View
 
 BINDINGS, LAUNCHES = 256, 256  # shapes, and argument sets, that a kernel remembers
+PLANS = 16  # tables of items that a kernel remembers, by the values that they were made from
 CONFIGURATIONS = 64  # streams that a prepared launch remembers
 IDENTITY = 6  # leading fields of a View that a launch depends on: pointer, shape, strides, elem, device, readonly
 
@@ -43,6 +48,9 @@ class Kernel:
     Arrays: torch, cupy, anything with `__cuda_array_interface__` or `__dlpack__`. Sizes that shapes name may be left out
     or given (they must agree). An `out` array left out is allocated: by torch or cupy if the first array is theirs (and
     cupy has the type), else as a DeviceArray. Returns the array written, or a tuple of several in the order of the text.
+
+    Where the schedule takes a table of items (`plan`), a call makes it from its inputs, for which it reads them back and waits
+    for the stream; `plan=k.plan(..)` saves that.
 
     Launches on `stream` (a stream object or handle); None is torch's or cupy's current stream if their arrays are given,
     else the legacy default stream. Nothing waits for the GPU. With outputs given, a call after the first on a device
@@ -59,6 +67,7 @@ class Kernel:
         self._maps = TensorMaps(artifact.manifest.tensor_maps)
         self._bindings: Lru[Binding] = Lru(BINDINGS)
         self._launches: Lru[Launch] = Lru(LAUNCHES)
+        self._plans: Lru[Plan] = Lru(PLANS)
         self._loaded: dict[tuple[int, int], Loaded] = {}
         self._libraries: dict[str, Any] = {}  # by the file that they were loaded from
         self._lock = threading.Lock()
@@ -76,28 +85,97 @@ class Kernel:
     def signature(self) -> str:
         """The parameters as the text has them."""
         kind = lambda p: f"{p.mode} {p.elem}[{', '.join(map(formula_text, p.shape))}]" if p.kind == "tensor" else p.elem  # noqa: E731
-        return f"{self.name}({', '.join(f'{p.name}: {kind(p)}' for p in self.manifest.params)})"
+        return f"{self.name}({', '.join(f'{p.name}: {kind(p)}' for p in self.manifest.params if p.name not in self.manifest.hidden)})"
 
     def __repr__(self) -> str:
         unproved = f", unproved: {', '.join(self.unproved)}" if self.unproved else ""
         return f"<cake kernel {self.signature} for {self.manifest.arch}{unproved}>"
 
-    def __call__(self, *args: Any, stream: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, stream: Any = None, plan: Plan | None = None, **kwargs: Any) -> Any:
         given = name_arguments(self._signature, args, kwargs)
         handle = self._stream(given) if stream is None else arrays.stream_handle(stream)
-        launch, results = self._ready(given, handle)
+        launch, results = self._ready(given, handle, plan)
         launch.run(handle)
         return results
 
-    def prepare(self, *args: Any, **kwargs: Any) -> Prepared:
+    def prepare(self, *args: Any, plan: Plan | None = None, **kwargs: Any) -> Prepared:
         """Check the arguments now and build everything that a launch needs: `p = k.prepare(A=a, B=b, D=d); p(stream=s)`.
 
         The arrays are kept alive and must stay where they are. The first launch on each stream builds a configuration.
         """
         given = name_arguments(self._signature, args, kwargs)
         current = arrays.current_stream(self._arrays(given))
-        launch, results = self._ready(given, current())
+        launch, results = self._ready(given, current(), plan)
         return Prepared(launch, current, results, tuple(given.values()))
+
+    def plan(self, *, device: int | None = None, stream: Any = None, **given: Any) -> Plan:
+        """The table of items for launches with these sizes and offsets: `p = k.plan(CQ=cq, CK=ck, H=16)`; `k(.., plan=p)`.
+
+        Needs the inputs that the schedule and the cost of an item are made of, and the sizes that their shapes do not give.
+        Inputs in host memory cost least; others are read back, for which the host waits for `stream` (None: as for a call).
+        A plan serves any number of launches while those values stay as they are. Raises LaunchError.
+        """
+        info = self.manifest.plan
+        if info is None:
+            raise self._no_plan()
+        for name in given:
+            if name not in self._signature.known:
+                raise LaunchError("runtime/unknown-argument", f"'{self.name}' has no parameter '{name}'")
+        handle = self._stream(given) if stream is None else arrays.stream_handle(stream)
+        cuda, params = driver(), {p.name: p for p in self._signature.tensors}
+        inputs = {}
+        for name in inputs_of(info):
+            if given.get(name) is None:
+                raise LaunchError("runtime/missing-argument", f"a plan for '{self.name}' needs '{name}'", resource=name)
+            inputs[name] = read(params[name], given[name], handle, cuda)
+        scalars = {p.name: scalar(p, given[p.name]) for p in self._signature.scalars if given.get(p.name) is not None}
+        shapes = {n: shape_of(n, a, handle, cuda) for n, a in given.items() if n in params and n not in inputs} | {n: x.shape for n, x in inputs.items()}
+        found = solve_sizes(self._signature, shapes, scalars, scalars_of(info))
+        values = {n: found[n] for n in scalars_of(info)}
+        if device is None:
+            device = next((d for a in self._arrays(given) if (d := device_of(a)) is not None), None)
+        loaded = self._load(cuda, self._device(cuda, device))
+        key = (loaded.device, int(loaded.context), tuple(values.items()), tuple([x.tobytes() for x in inputs.values()]))
+        return self._plans.get(key, lambda: self._make_plan(cuda, loaded, values, inputs))
+
+    def _make_plan(self, cuda: Driver, loaded: Loaded, values: dict, inputs: dict) -> Plan:
+        table = make_items(self.manifest, values, inputs, loaded.resident)
+        items = DeviceArray(table.shape, "i32", loaded.device, cuda)
+        if table.size:
+            items.copy_from(table)
+        return Plan(self.name, values, items, len(table))
+
+    def _planned(self, given: dict[str, Any], plan: Plan | None, stream: int) -> Plan:
+        """The plan that was given; without one it is made, or found again, from what the inputs hold now."""
+        if plan is None:
+            return self.plan(stream=stream, **given)
+        if self.manifest.plan is None:
+            raise self._no_plan()
+        return plan
+
+    def _no_plan(self) -> LaunchError:
+        return LaunchError("runtime/no-plan", f"the schedule of '{self.name}' takes no table of items", fix="call it without a plan")
+
+    def check(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
+        """Check the kernel's contracts about its data, its `assume`s, on the host: inputs that they speak of are read back.
+
+        Takes the arguments of a call. Raises LaunchError (`runtime/assume`) with the first contract that does not hold.
+        """
+        given = name_arguments(self._signature, args, kwargs)
+        handle = self._stream(given) if stream is None else arrays.stream_handle(stream)
+        cuda, params = driver(), {p.name: p for p in self._signature.tensors}
+        scalars = {p.name: scalar(p, given[p.name]) for p in self._signature.scalars if p.name in given}
+        shapes = {n: shape_of(n, given[n], handle, cuda) for n in given if n in params}
+        values = solve_sizes(self._signature, shapes, scalars, ())
+        spoken = dict.fromkeys(n for c in self.manifest.assumes for n in inputs_in(c.formula))
+        inputs = {n: read(params[n], given[n], handle, cuda) for n in spoken}
+        for contract in self.manifest.assumes:
+            try:
+                holds = bool(evaluate(contract.formula, values, inputs))
+            except (FormulaError, ZeroDivisionError, IndexError) as error:
+                raise LaunchError("runtime/assume", f"'{contract.text}' of '{self.name}' can't be checked: {error}") from None
+            if not holds:
+                raise LaunchError("runtime/assume", f"'{self.name}' assumes {contract.text}, which does not hold", why="the kernel relies on it: results may be wrong, and memory that is not its own may be touched")
 
     def _arrays(self, given: dict[str, Any]) -> list[Any]:
         return [given[p.name] for p in self._signature.tensors if p.name in given]
@@ -105,9 +183,12 @@ class Kernel:
     def _stream(self, given: dict[str, Any]) -> int:
         return arrays.current_stream(self._arrays(given))()
 
-    def _ready(self, given: dict[str, Any], stream: int) -> tuple[Launch, Any]:
+    def _ready(self, given: dict[str, Any], stream: int, plan: Plan | None) -> tuple[Launch, Any]:
         """The launch for these arguments, from the cache where they were seen before, and what a call returns."""
         s, cuda = self._signature, driver()
+        if plan is not None or self.manifest.plan is not None:
+            plan = self._planned(given, plan, stream)
+            given[self.manifest.plan.table] = plan.items
         views = {p.name: arrays.describe(p.name, given[p.name], stream, cuda) for p in s.tensors if p.name in given}
         scalars = {p.name: scalar(p, given[p.name]) for p in s.scalars if p.name in given}
         for view in views.values():
@@ -124,6 +205,8 @@ class Kernel:
         launch = self._launches.find(key)
         if launch is None:
             binding = binding or self._bind(views, scalars, numbers)
+            if plan is not None:
+                check_plan(self.name, plan, binding.values)
             launch = self._launches.add(key, self._build(cuda, binding, views))
         outputs = tuple([given[name] for name in s.outputs])
         return launch, outputs[0] if len(outputs) == 1 else outputs or None
