@@ -38,9 +38,11 @@ def matrix(rows: int, columns: int, pad: int, generator: torch.Generator) -> tor
 
 
 def verdict(out: Guarded, expected: torch.Tensor, admitted: torch.Tensor) -> dict:
-    """`worst`: the largest error over the admitted one; over 1, or not a number, is wrong."""
-    error = (out.tensor.double() - expected).abs()
-    wrong = int((~(error <= admitted)).sum())
+    """`worst`: the largest error over the admitted one; over 1, or not a number, is wrong. Two NaNs, or equal infinities, agree."""
+    got = out.tensor.double()
+    error = (got - expected).abs()
+    error[(got == expected) | (got.isnan() & expected.isnan())] = 0
+    wrong = int((~((error == 0) | expected.isfinite() & (error <= admitted))).sum())
     ratio = torch.where(error == 0, torch.zeros_like(error), error / admitted)
     finite = ratio[torch.isfinite(ratio)]
     return {

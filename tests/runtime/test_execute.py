@@ -93,6 +93,18 @@ def test_a_wrong_kernel(gpu, fakes, folder, companion, change, factor, field, co
     json.loads(report.to_json(), parse_constant=pytest.fail)  # no NaN or Infinity, which JSON does not have
 
 
+@pytest.mark.parametrize("wanted", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_must_agree(gpu, fakes, folder, companion, wanted):
+    """An element that the reference says is NaN or infinite is right if the kernel says the same, and wrong otherwise."""
+    reference = f'reference(inputs):\n    y = inputs["X"].astype(np.float64) * 0.5\n    y[0, 5] = float("{wanted}")\n    return {{"Y": y}}'
+    text = COMPANION.replace('reference(inputs): return {"Y": inputs["X"].astype(np.float64) * 0.5}', reference)
+    assert text != COMPANION
+    for value, wrong in ((wanted, 0), (1.0, 1)):
+        gpu.program = program(fakes, lambda y, n: poke(y + 4 * 5, value))
+        (y,) = run_artifact(folder, companion(text), [{"R": 3, "C": 8}], 1).results[0].outputs
+        assert (y.wrong, y.unwritten) == (wrong, 0)
+
+
 def test_a_kernel_that_writes_nothing(gpu, folder, companion):
     (y,) = run_artifact(folder, companion(), [{"R": 3, "C": 8}], 1).results[0].outputs
     assert not y.ok and y.unwritten == y.wrong == 24
