@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Declare, Role
-from cake_core.ir.plan import Plan, RolePlan
-from cake_core.ir.types import ELEMENTS
+from cake_core.ir.nodes import Declaration, Declare, Role
+from cake_core.ir.plan import Plan, RolePlan, layout_words
+from cake_core.ir.types import State, element_of
 
 ADDRESSING = 8  # registers that any role needs beside its fragments
 
@@ -31,7 +31,7 @@ def check(subject: Subject, sink: Sink) -> None:
         biggest = max(plan.roles, key=lambda r: owned[r.name] * r.instances * r.warps)
         sink.error("core/register-budget", f"the roles own {total} registers, {total - whole} more than there are", biggest.span, why=f"{parts} (registers a thread x threads, pads included); {of}", fix="lower a role's registers")
     for role in subject.kernel.roles:
-        _fragments(role, subject.role(role.name), owned[role.name], sink)
+        _fragments(role, subject.role(role.name), owned[role.name], subject.registry, sink)
 
 
 def _owned(role: RolePlan, subject: Subject, entry: int) -> int:
@@ -50,13 +50,23 @@ def _shares(plan: Plan, owned: dict[str, int], entry: int) -> list[tuple[str, in
     return [*shares, ("idle warps", entry, idle)] if idle else shares
 
 
-def _fragments(role: Role, plan: RolePlan, owned: int, sink: Sink) -> None:
+def _registers(d: Declaration, plan: RolePlan, registry) -> int:
+    """Registers of each thread for one fragment: by its layout, or, where that has no answer, an even share."""
+    elem, (*slots, shape) = element_of(d.declared), (tuple(e.value for e in g) for g in d.declared.groups)
+    layout = registry.layouts.get(getattr(d.words.get("layout"), "id", None))
+    held = layout.elements(shape, plan.warps, layout_words(d), elem) if layout is not None else None
+    if held is None:
+        held = -(-prod(shape) // (32 * plan.warps))
+    each = len(registry.reductions[elem.type].registers(elem.args)) if isinstance(elem, State) else elem.bits / 32
+    return ceil(held * each) * prod(n for g in slots for n in g)
+
+
+def _fragments(role: Role, plan: RolePlan, owned: int, registry, sink: Sink) -> None:
     sizes = {}
     for s in walk(role.body):
         if isinstance(s, Declare):
             for d in s.declarations:
-                elements = prod(e.value for g in d.declared.groups for e in g)
-                sizes[d.name] = -(-elements * ELEMENTS[d.declared.name].bits // 32 // (32 * plan.warps))
+                sizes[d.name] = _registers(d, plan, registry)
     if sum(sizes.values()) + ADDRESSING > owned:
         listed = ", ".join(f"'{n}' {k}" for n, k in sizes.items())
         sink.error(

@@ -14,7 +14,7 @@ from cake_core.ir.plan import Plan
 from cake_core.lower import addresses, scalars, values
 from cake_core.lower.inputs import Inputs
 from cake_core.lower.values import Fragment, Held
-from cake_core.primitive import Distribution, Elements
+from cake_core.primitive import Distribution, Elements, Reduction
 from cake_core.ptx.builder import Builder, Operand, Reg
 from cake_core.source import Span
 
@@ -141,6 +141,9 @@ class Context:
 
     def declaration(self, name: str) -> Declaration | None:
         return self.declared.get(name)
+
+    def reduction(self, name: str) -> Reduction | None:
+        return self.registry.reductions.get(name)
 
     # --- tensors
 

@@ -14,16 +14,17 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
-from cake_core.ir.nodes import Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
+from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
 from cake_core.ir.nodes import Tuple as TupleExpr
 from cake_core.ir.places import Place, root
 from cake_core.ir.plan import layout_words
-from cake_core.ir.types import ELEMENTS, Elem, Named, Product, Scalar, Tile, Value
+from cake_core.ir.types import ELEMENTS, Elem, Named, Product, Scalar, State, Tile, Value, element_of
 from cake_core.lower import scalars
 from cake_core.lower.addresses import place
-from cake_core.primitive import Distribution
+from cake_core.primitive import Distribution, FragmentType
 from cake_core.primitive.distributions import AXES, joined
 from cake_core.primitive.elements import Elements, given, one
+from cake_core.primitive.listed import listed
 from cake_core.ptx.builder import Operand, Reg, Vec
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Held:
 
 def declare(cx: Context, d: Declaration) -> Fragment:
     """Take registers for a fragment. Raises CakeError where its layout is not known or does not divide over the instance."""
-    elem = ELEMENTS[d.declared.name]
+    elem = element_of(d.declared)
     *slot_groups, shape = (tuple(cx.constant(e) for e in g) for g in d.declared.groups)
     slots = tuple(n for g in slot_groups for n in g)
     named = d.words.get("layout")
@@ -78,9 +79,23 @@ def declare(cx: Context, d: Declaration) -> Fragment:
             why="registers hold elements of 32 bits or pairs of 16",
         )
     whole = Distribution(layout, shape, cx.warps, words, layout.offsets(shape, cx.warps, words))
-    kind = "f32" if elem.bits == 32 and elem.kind == "float" else "b32"
-    sets = tuple(cx.b.regs(kind, held * elem.bits // 32) for _ in range(prod(slots)))
+    sets = tuple(_registers(cx, elem, held) for _ in range(prod(slots)))
     return Fragment(d.name, elem, slots, whole, sets)
+
+
+def _registers(cx: Context, elem: Elem, held: int) -> tuple[Reg, ...]:
+    """Registers for so many elements; those of a state row by row."""
+    if isinstance(elem, State):
+        kinds = _type_of(cx, elem).registers(elem.args)
+        return tuple(cx.b.reg(kind) for _ in range(held) for kind in kinds)
+    return cx.b.regs("f32" if elem.bits == 32 and elem.kind == "float" else "b32", held * elem.bits // 32)
+
+
+def _type_of(cx: Context, elem: State) -> FragmentType:
+    found = cx.registry.reductions.get(elem.type)
+    if not isinstance(found, FragmentType):
+        raise fail("plugin/no-fragment-type", f"no plugin offers the fragment type '{elem.type}'")
+    return found
 
 
 # --- parts of fragments --------------------------------------------------------------------------------------------
@@ -88,7 +103,7 @@ def declare(cx: Context, d: Declaration) -> Fragment:
 
 def part(cx: Context, expr: Expr) -> Held | None:
     """The registers of a fragment, of a slice of one, or of a named value; None for another expression."""
-    name = root(expr)
+    name = root(expr) if field_of(expr) is None else None
     bound = cx.names.get(name.id) if name is not None else None
     if isinstance(bound, Held):
         if expr is not name:
@@ -108,6 +123,8 @@ def part(cx: Context, expr: Expr) -> Held | None:
     whole = bound.whole
     if where.sizes == whole.shape:
         return Held(bound.elem, whole, registers)
+    if isinstance(bound.elem, State):
+        raise fail("derive/fragment-index", f"'{bound.name}' holds states, a part of them can't be taken", expr.span)
     if any(not isinstance(p.size, int) for p in where.parts):
         raise fail(
             "derive/fragment-index",
@@ -151,6 +168,22 @@ def _chosen(fragment: Fragment, registers: tuple[Reg, ...], elements: Sequence[i
     return tuple(registers[e // 2] for e, _ in pairs)
 
 
+def field_of(expr: Expr) -> tuple[Expr, str] | None:
+    """The state and the field that `x.key` reads; None for another expression."""
+    match expr:
+        case Attr(base, name) if isinstance(getattr(base.type, "elem", None), State):
+            return base, name
+    return None
+
+
+def _field(cx: Context, state: Expr, name: str) -> tuple[Operand, ...]:
+    """The values of a field, row by row."""
+    elem = state.type.elem
+    kind, held = _type_of(cx, elem), registers(cx, state)
+    each = len(kind.registers(elem.args))
+    return tuple(x for row in range(0, len(held), each) for x in kind.field(name, elem.args, held[row : row + each]))
+
+
 # --- distributions -------------------------------------------------------------------------------------------------
 
 
@@ -170,6 +203,9 @@ def distribution_of(cx: Context, expr: Expr) -> Distribution | None:
     if (held := part(cx, expr)) is not None:
         return held.distribution
     of = partial(distribution_of, cx)
+    if (field := field_of(expr)) is not None:
+        rows, elem = of(field[0]), field[0].type.elem
+        return listed(rows, _type_of(cx, elem).fields(elem.args)[field[1]][1]) if rows is not None else None
     match expr:
         case Call():
             function = cx.registry.functions.get(expr.name)
@@ -216,6 +252,10 @@ def registers(cx: Context, expr: Expr) -> tuple[Operand, ...]:
     if (held := part(cx, expr)) is not None:
         _agree(cx, held, expr)
         return held.registers if held.elements is None else tuple(map(held.elements.at, range(held.elements.count)))
+    if (field := field_of(expr)) is not None:
+        return _field(cx, *field)
+    if isinstance(expr, Name) and isinstance(getattr(expr.type, "elem", None), State):  # `x = empty`
+        return _type_of(cx, expr.type.elem).empty(expr.type.elem.args) * len(cx.distribution.offsets)
     call = scalars.as_call(expr)
     if call is None:
         raise fail("derive/not-a-value", "a register tile is needed here", expr.span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
@@ -156,6 +157,9 @@ class LowerContext(TypingProtocol):
     distribution: Distribution | None
     """How the value at hand lies over the threads: set by the fragment that an assignment fills or a store reads.
     None: every thread holds all elements (`sum(load(part[s]))`)."""
+
+    def distributed(self, distribution: Distribution | None) -> AbstractContextManager[None]:
+        """Another distribution at hand, inside a `with`."""
 
     def registers(self, expr: Expr) -> tuple[Operand, ...]:
         """What this thread holds of a register tile or value under the `distribution` at hand, in the layout's order.

@@ -143,6 +143,8 @@ class Function(Primitive):
     options: tuple[WordSpec, ...] = ()
     #: leading arguments that are bare names, not values: the `sum` of `fold(sum, x)`
     symbols: int = 0
+    #: whether the elements of register tiles among the arguments are read; otherwise the tiles only say how the result lies
+    reads: bool = True
     #: how register tiles among the arguments lie over the threads, in `derive` and in `lower`: "elementwise" (as the
     #: result does), "whole" (distribution None: every thread holds all elements) or "own" (as the fragment among them
     #: lies, whatever stands around the call)
@@ -250,9 +252,14 @@ class Layout(Primitive):
         """Constant offset of each element from the origin."""
         raise NotImplementedError
 
-    def lanes(self, words: dict[str, object]) -> tuple[int, ...]:
-        """Distances of the butterfly over the lanes that hold one row of a tile, or parts of it; empty: one lane holds it."""
-        return ()
+    def lanes(self, words: dict[str, object]) -> tuple[int, ...] | None:
+        """Distances of the butterfly over the lanes that a row of a tile is spread over; None: it is not inside one warp."""
+        return None
+
+    def dealt(self, count: int) -> tuple[tuple[int, ...], ...] | None:
+        """Offsets of `count` elements that are dealt out one by one to the lanes of a row, from the origin of a tile along the
+        columns; the last round may end beyond them. None: a layout that does not do so."""
+        return None
 
     def owner(self, cx: LowerContext, words: dict[str, object]) -> Reg | bool:
         """Whether this thread is the one that writes its elements, where several hold the same (a tile along an axis)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext
-from cake_core.ptx.builder import Operand
+from cake_core.ptx.builder import Operand, Reg
 from cake_fragments.grid import GRANULE, GRID, WARP_ROWS, columns, granule, grid_of, place_of_warp
 
 AXES = ("row", "col")
@@ -62,6 +62,17 @@ class Mma(Layout):
             for column in columns(shape[1], grid)
             for i in range(4)
         )
+
+    def lanes(self, words: dict[str, object]) -> tuple[int, ...] | None:
+        """The four lanes of a quad; not where a row goes on in other warps."""
+        return (1, 2) if words.get("grid", (0, 1))[1] == 1 else None
+
+    def owner(self, cx: LowerContext, words: dict[str, object]) -> Reg | bool:
+        """Along the rows the first lane of a quad, in the first column of warps; along the columns the first row of each warp of the
+        first row of warps."""
+        b, (row, column) = cx.b, place_of_warp(cx, words)
+        lane, across = (b.land(cx.lane, 3), column) if words.get("over") == "row" else (b.shr(cx.lane, 2), row)
+        return b.compare("==", lane if across == 0 else b.op("or.b32", lane, across), 0)
 
     def run(self, words: dict[str, int]) -> int:
         return 1 if words.get("over") == "row" else 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cake_core import hookimpl
 from cake_fragments.factor import FACTORS
+from cake_fragments.indices import INDICES
+from cake_fragments.lanes import LANES_LAYOUT
 from cake_fragments.mma import MMA
 from cake_fragments.space import FRAG
 from cake_fragments.vector import VECTOR
@@ -13,4 +15,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (FRAG, MMA, *FACTORS, VECTOR)
+    return (FRAG, MMA, *FACTORS, LANES_LAYOUT, VECTOR, *INDICES)

@@ -10,7 +10,7 @@ FRAG = Space(
     words=(
         WordSpec("vec", "constant", help="how many neighbours of a one-dimensional fragment a thread holds side by side"),
         WordSpec("over", "name", help="`row` or `col`: one value a row or column of the layout, held by all threads of that row or column"),
-        WordSpec("part", "name", help="lane-partial: the operation that combines the lanes of a row, such as `sum`"),
+        WordSpec("part", "name", help="lane-partial: the operation that combines the lanes of a row, such as `sum`; alone it is a flag"),
         WordSpec("grid", "numbers", Form.DERIVED, help="(r, c): the warps of the instance as r rows and c columns of the tile"),
         WordSpec("layout", "name", Form.DERIVED, required=True, help="which elements each thread holds: `mma` or `vector`"),
     ),

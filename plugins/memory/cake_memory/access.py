@@ -124,7 +124,7 @@ class GlobalTile:
             elif len(wanted) == 1:
                 self.guards[wanted] = self._below(*wanted[0])
             else:
-                self.guards[wanted] = _both(self.cx, self._all(wanted[:-1]), self._all(wanted[-1:]))
+                self.guards[wanted] = both(self.cx, self._all(wanted[:-1]), self._all(wanted[-1:]))
         return self.guards[wanted]
 
     def _below(self, d: int, offset: int) -> Guard:
@@ -137,7 +137,7 @@ class GlobalTile:
 TILES: dict[str, Callable] = {"shared": SharedTile, "global": GlobalTile}
 
 
-def _both(cx: LowerContext, p: Guard, q: Guard) -> Guard:
+def both(cx: LowerContext, p: Guard, q: Guard) -> Guard:
     if isinstance(p, bool):
         return q if p else False
     if isinstance(q, bool):

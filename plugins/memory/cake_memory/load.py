@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
-from cake_core.ir.nodes import Call, Expr, Float, Int, Option
+from cake_core.ir.elementwise import is_register_tile
+from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Option
 from cake_core.ir.tiles import level, place, widest
 from cake_core.ir.types import F16, F32, Elem, Level, Scalar, Tile, Type, Value
 from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
+from cake_memory import flat
 from cake_memory.access import TILES, Guard, literal, vector
 from cake_memory.holding import ONE, held, run_of, too_large
 from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
@@ -35,6 +37,10 @@ class Load(Function):
         _check_fill(call.options.get("fill"), t)
         if cx.form is Form.DERIVED:
             check_width(tile, call.options["by"], cx.declaration(place(tile).name))
+        if (along := call.options.get("along")) is not None:
+            return _lying(t.elem, shape, along)
+        if call.options.get("flat") == Bool(True):
+            return flat.result(tile, shape)
         if shape:
             return Value(t.elem, shape)
         if t.elem.bits != 32:
@@ -48,6 +54,8 @@ class Load(Function):
     def derive(self, call: Call, cx: DeriveContext) -> Call:
         (tile,) = call.positional
         shape = tuple(tile.type.shape)
+        if call.options.get("flat") == Bool(True):
+            return replace(call, args=(*call.args, Option("by", Int(tile.type.elem.bytes, span=call.span), span=call.span)))
         _check_place(tile, shape, cx.distribution)
         by = widest(tile, run_of(cx.distribution, shape), vector_limit(cx.arch))
         return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
@@ -55,6 +63,8 @@ class Load(Function):
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (tile,) = call.positional
         elem, shape = tile.type.elem, tuple(tile.type.shape)
+        if call.options.get("flat") == Bool(True):
+            return flat.lower(cx, tile, Reader(cx, _opcode(tile, cx), elem, _bits(call.options.get("fill"), elem)), call.span)
         _check_place(tile, shape, cx.distribution if shape else None)
         holding = held(cx, shape) if shape else ONE
         memory = TILES[tile.type.space](cx, tile, holding)
@@ -112,6 +122,16 @@ class Reader:
             self.cx.b.emit(opcode, operand, address, guard=None if guard is True else guard)
 
 
+def _lying(elem: Elem, shape: tuple[int, ...], along: Expr) -> Value:
+    """`along = cols(x)`: the tile lies as that one does. Raises CakeError."""
+    t = along.type
+    if not is_register_tile(t):
+        raise fail("type/operand", f"'along' takes a register tile, not a {t}", along.span, fix="such as `along = cols(x)`")
+    if tuple(t.shape) != shape:
+        raise fail("type/shape", f"the tile has shape {list(shape)}, what it lies along {list(t.shape)}", along.span)
+    return Value(elem, shape, t.axis)
+
+
 def _opcode(tile: Expr, cx: LowerContext) -> str:
     if tile.type.space == "shared":
         return "ld.shared"
@@ -155,6 +175,8 @@ LOAD = Load(
     capabilities=frozenset({"vector_memory"}),
     options=(
         WordSpec("fill", "constant", help="what elements past the tensor's extents read as; 0 without it"),
+        WordSpec("along", "value", help="a tile of the same shape, such as `cols(x)`: the elements lie over the threads as it does"),
+        WordSpec("flat", "constant", help="true: the elements in row-major order, dealt out to the lanes of a row"),
         WordSpec("by", "constant", Form.DERIVED, required=True, help="bytes an access: 2, 4, 8 or 16"),
     ),
     doc="Reads of 2 to 16 bytes a thread (PTX ISA, Data Movement Instructions, ld and ld.global.nc).",

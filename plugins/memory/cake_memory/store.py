@@ -15,7 +15,7 @@ from cake_core.ir.types import Level, Scalar, Tile, Value
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Operand, Vec
 from cake_memory import clip, matrix
-from cake_memory.access import TILES, Guard, in_register, literal, vector
+from cake_memory.access import TILES, Guard, both, in_register, literal, vector
 from cake_memory.holding import ONE, held, run_of
 from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
 
@@ -204,6 +204,7 @@ def _store_scalar(op: Op, target: Expr, cx: LowerContext) -> None:
 def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: LowerContext) -> None:
     elem = target.type.elem
     holding = held(cx, tuple(target.type.shape))
+    owner = _owner(cx)
     memory = TILES[target.type.space](cx, target, holding, clip.limits(op, target, cx))
     opcode = f"st.{target.type.space}"
     n = cx.constant(op.words.get("by")) // elem.bytes
@@ -218,12 +219,18 @@ def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: Low
             cx.b.emit("mov.b32", Vec(pair), r)
             halves += pair
         for (_, at), half in zip(pieces, halves, strict=True):
-            _emit(cx, f"{opcode}.b16", half, memory.address(at), memory.guard(at, n))
+            _emit(cx, f"{opcode}.b16", half, memory.address(at), both(cx, owner, memory.guard(at, n)))
         return
     each = n * elem.bits // 32
     for i, (_, at) in enumerate(pieces):
         suffix, operand = vector(held_registers[i * each : (i + 1) * each])
-        _emit(cx, opcode + suffix, operand, memory.address(at), memory.guard(at, n))
+        _emit(cx, opcode + suffix, operand, memory.address(at), both(cx, owner, memory.guard(at, n)))
+
+
+def _owner(cx: LowerContext) -> Guard:
+    """Of the threads that hold the same elements (a tile along an axis) one writes them."""
+    d = cx.distribution
+    return True if d is None or "over" not in d.words else d.layout.owner(cx, d.words)
 
 
 def _emit(cx: LowerContext, opcode: str, operand: Operand, address: Operand, guard: Guard) -> None:
