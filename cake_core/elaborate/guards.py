@@ -13,7 +13,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Symbol
 from cake_core.elaborate.typing import level_of
 from cake_core.ir.flow import conjuncts, walk
-from cake_core.ir.nodes import Block, Expr, If, Name, Op
+from cake_core.ir.nodes import Block, Expr, If, Name, Op, Pipeline
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
 from cake_core.ir.types import Level
@@ -46,10 +46,9 @@ class Guards:
 
     def _outlives(self, op: Op, test: Expr) -> None:
         slot = op.words.get("as")
-        old = self.scope.find(slot.id)
-        if old is None or old.kind == "slot":
+        old, pipeline = self.scope.find(slot.id), self.scope.find(op.operands[0].id).node
+        if isinstance(pipeline, Pipeline) and (old is None or old.kind == "slot"):  # a pipeline in error is no pipeline
             found = tuple((n.id, self.scope.find(n.id)) for n in names(test))
-            pipeline = self.scope.find(op.operands[0].id).node
             self.scope.names[slot.id] = Symbol("slot", self.slot_type(pipeline), slot.span, guard=test, guard_names=found)
 
     def check_guard(self, e: Name, symbol: Symbol) -> None:

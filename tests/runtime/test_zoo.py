@@ -13,6 +13,7 @@ from cake_core.runtime.companion import load_companion
 from cake_core.runtime.execute import run_artifact
 from cake_core.runtime.launch import MAX_GRID
 from cake_core.source import Source
+from cake_core.syntax import parse
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 TEXTS = sorted(p for p in KERNELS.rglob("*.cake"))
@@ -24,9 +25,12 @@ def registry():
 
 
 @pytest.fixture(params=TEXTS, ids=lambda p: p.stem)
-def built(request, tmp_path, registry, fakes):
-    """(kernel's file, artifact folder); the cubin is a whole ELF file without code, since nothing runs it."""
-    result = build(Source(request.param.name, request.param.read_text()), registry, "sm90")
+def built(request, tmp_path, registry, fakes, gpu):
+    """(kernel's file, artifact folder); the cubin is a whole ELF file without code, since nothing runs it. Built for the last
+    of the text's targets, for a fake GPU of that capability."""
+    source = Source(request.param.name, request.param.read_text())
+    result = build(source, registry, parse(source).kernels[0].targets[-1])
+    gpu.capability = result.arch.compute_capability
     folder = tmp_path / request.param.stem
     folder.mkdir()
     for name, data in (result.files | {"kernel.cubin": fakes.elf()}).items():
