@@ -168,7 +168,7 @@ class Expressions(Calls, CheckContext):
         if e.op == "@":
             return self._product(e, left, right)
         if is_mask(left.type) or is_mask(right.type):
-            return self._tilewise(e, left, right)
+            return self._masks(e, left, right)
         if e.op in ("and", "or"):
             return self._logic(e, left, right)
         if is_int(left.type) and is_int(right.type):
@@ -184,6 +184,13 @@ class Expressions(Calls, CheckContext):
             if not isinstance(side.type, Tile) or len(side.type.groups) != 1 or len(side.type.shape) != 2:
                 raise fail("type/product", f"'@' takes two-dimensional tiles, not {described(side.type)}", side.span)
         return typed(replace(e, left=left, right=right), Product(left.type, right.type))
+
+    def _masks(self, e: Binary, left: Expr, right: Expr) -> Expr:
+        """`and`, `or` and comparisons of masks; a known condition beside a mask decides, or goes."""
+        for a, b in ((left, right), (right, left)):
+            if e.op in ("and", "or") and isinstance(a, Bool):
+                return literal(a.value, e) if a.value is (e.op == "or") else b
+        return self._tilewise(e, left, right)
 
     def _logic(self, e: Binary, left: Expr, right: Expr) -> Expr:
         for side in (left, right):
