@@ -38,6 +38,7 @@ class Context:
     lane: Operand
     warp: Operand
     thread: Operand
+    rank: Operand = 0  # of the CTA in its cluster
     distribution: Distribution | None = None
     mutable: set[Reg] = field(default_factory=set)
     keeps: bool = False  # what is read now is used later: copies are taken of what may change
@@ -109,6 +110,9 @@ class Context:
             expr.span,
             fix="use a constant, or a role's instance number",
         )
+
+    def zero(self) -> Reg:
+        return self.inputs.zero()
 
     # --- shared memory
 

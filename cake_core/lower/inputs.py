@@ -40,6 +40,7 @@ class Inputs:
     maps: dict[tuple[str, tuple[int, ...], int], Reg] = field(default_factory=dict)
     pointers: dict[str, Reg] = field(default_factory=dict)
     loaded: dict[str, Operand] = field(default_factory=dict)  # scalars by name
+    unknown_zero: Reg | None = None
 
     @property
     def tensors(self) -> dict[str, Param]:
@@ -85,6 +86,12 @@ class Inputs:
         if tensor not in self.pointers:
             self.pointers[tensor] = self.b.reg("b64")
         return self.pointers[tensor]
+
+    def zero(self) -> Reg:
+        """See `LowerContext.zero`. Grids have one dimension, which the assembler is not told."""
+        if self.unknown_zero is None:
+            self.unknown_zero = self.b.op("mov.u32", Sym("%ctaid.y"))
+        return self.unknown_zero
 
     # --- when the body is done
 

@@ -109,6 +109,9 @@ class LowerContext(TypingProtocol):
     def constant(self, expr: Expr) -> int:
         """An integer that must be known; a diagnostic otherwise."""
 
+    def zero(self) -> Reg:
+        """A b32 register that is 0, which the assembler does not know: arithmetic with it stays the instruction that is written."""
+
     def barrier(self, expr: Expr) -> Operand:
         """The shared address (b32) of one barrier of an array."""
 

@@ -37,7 +37,11 @@ class ArgMin(Reduction):
         return Values((row_tile(F32, rows, "min"), row_tile(I32, rows, PART)))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
-        """Three instructions an element. Where indices are constants away from one base, what is kept meanwhile is the distance."""
+        """Three instructions an element. Where indices are constants away from one base, what is kept meanwhile is the distance.
+
+        A move under a predicate would become a selection, on the pipe of the comparisons and minima, which decides how long a fold takes.
+        A multiply-add by a zero that the assembler does not know is done beside them.
+        """
         b, (_, pair, x, idx) = cx.b, call.positional
         rows = by_row(known(cx.distribution, x.span))
         held, (at_of,) = cx.broadcast(x)[0], cx.elements(idx)
@@ -45,10 +49,11 @@ class ArgMin(Reduction):
         base = at_of.base if at_of.steps is not None else 0
         best = {row: b.mov(r, "f32") for row, r in best.items()}
         at = {row: b.mov(b.sub(r, base)) for row, r in at.items()}
+        zero = cx.zero()
         for numbers in zip(*rows.values(), strict=True):  # the rows side by side: their chains do not wait for each other
             for row, n in zip(rows, numbers, strict=True):
                 smaller = b.op("setp.lt.f32", held[n], best[row])
-                b.emit("mov.b32", at[row], at_of.at(n) if at_of.steps is None else at_of.steps[n], guard=smaller)
+                b.emit("mad.lo.s32", at[row], at[row], zero, at_of.at(n) if at_of.steps is None else at_of.steps[n], guard=smaller)
                 b.emit("min.f32", best[row], best[row], held[n])
         return (*best.values(), *(b.add(r, base) for r in at.values()))
 
@@ -85,8 +90,8 @@ class RowArgMin(Function):
 ARGMIN = ArgMin(
     name="argmin",
     partial=False,
-    doc="A comparison, a move under it and a minimum an element (PTX ISA, Comparison and Selection Instructions, setp; Floating Point "
-    "Instructions, min).",
+    doc="A comparison, a multiply-add under it and a minimum an element (PTX ISA, Comparison and Selection Instructions, setp; Integer "
+    "Arithmetic Instructions, mad; Floating Point Instructions, min).",
 )
 ROW_ARGMIN = RowArgMin(
     name="rowargmin",
