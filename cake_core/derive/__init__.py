@@ -21,7 +21,7 @@ from cake_core.effects import ByCommit, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
-from cake_core.ir.plan import launch_statement, pair_rank, warp_grid
+from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
 from cake_core.primitive import Form, PipelinePlan, Protocol, ThreadGroup
@@ -61,6 +61,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         arch=arch,
         cluster_axis=axis,
         cluster_size=cluster,
+        pair=paired(kernel),
         declarations={d.name: d for s in (*memory, *(tensor.declared if tensor is not None else ())) for d in s.declarations},
         types=_types(kernel),
         swizzles=swizzles,
@@ -137,7 +138,7 @@ class Asking:
     def __init__(self, kernel: Kernel, arch, axis, cluster: int):
         self.form, self.arch, self.cluster_axis, self.cluster_size = Form.SCHEDULE, arch, axis, cluster
         self.warps, self.group, self.grid, self.aligned, self.on = 0, None, (0, 1), 0, None
-        self.pair = kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
+        self.pair = paired(kernel)
         self.shared = {d.name: d for s in kernel.body if isinstance(s, Declare) for d in s.declarations}
         self.known = self.shared
 
@@ -187,7 +188,8 @@ def _protocol(registry, arch: Architecture, kernel: Kernel) -> Protocol:
     for protocol in registry.protocols.values():
         if protocol.capabilities <= arch.capabilities:
             return protocol
-    raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", kernel.span, resource="pipeline")
+    first = next(s for s in kernel.body if isinstance(s, Pipeline))
+    raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", first.span, resource=first.name, why="a protocol says how a slot is handed over", fix="let one role fill and read a ring, or build for another target")
 
 
 def _named(plan: PipelinePlan, protocol: Protocol, fresh: Fresh) -> PipelinePlan:
@@ -213,6 +215,8 @@ def _assemble(
     """The kernel's body: lets, launch, memory, barrier initialisation, tensor memory, roles, exit (S18)."""
     lets: list[Stmt] = [s for s in kernel.body if isinstance(s, Let)]
     prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
+    at = next((s.span for s in kernel.body if isinstance(s, Tiles)), kernel.span)
+    prologue = tuple(replace(s, span=at, operands=tuple(replace(e, span=at) for e in s.operands)) if isinstance(s, Op) else s for s in prologue)
     find = lambda wanted, what: operation_with(registry, arch, wanted, what, kernel.span)  # noqa: E731
     meet = lambda scope: find(lambda e: isinstance(e, Rendezvous) and e.scope == scope, f"a barrier of the {scope}")  # noqa: E731
     together = "cluster" if cluster > 1 else "cta"

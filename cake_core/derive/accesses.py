@@ -57,4 +57,4 @@ def operation_with(registry, arch, wanted: Callable[[Effect], bool], what: str, 
         op = Op(name, span=at)
         if any(wanted(e) for e in operation.effects(op)):
             return op
-    raise fail("derive/no-operation", f"no installed plugin offers {what} for {arch.name}", at, resource=what)
+    raise fail("derive/no-operation", f"no installed plugin offers {what} for {arch.name}", at, why="the derived form of this text needs it", fix="install the plugin that has it")

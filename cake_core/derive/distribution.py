@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Index, Int, Name, Role, Tuple, Unary, Word
+from cake_core.ir.printer import type_text
 from cake_core.ir.places import place_of, root
 from cake_core.ir.plan import layout_words
 from cake_core.ir.types import Named, Product, Scalar, State, Tile, element_of
@@ -59,9 +60,19 @@ class Fragments:
         lo = tuple(p.lo.value for p in where.parts if isinstance(p.lo, Int))
         if where.sizes == whole.shape or len(lo) != len(where.parts):
             return whole
+        for at, size, extent in zip(lo, where.sizes, whole.shape, strict=False):
+            if not 0 <= at <= extent - size:
+                raise fail("type/out-of-range", f"{at} +: {size} is outside 0 .. {extent}", expr.span, resource=name)
         chosen = whole.layout.select(whole.shape, whole.warps, lo, where.sizes, whole.words)
         if chosen is None:
-            raise fail("derive/fragment-granule", f"this part of fragment '{name}' cuts a granule of its layout '{whole.layout.name}'", expr.span, resource=name)
+            raise fail(
+                "derive/fragment-granule",
+                f"this part of fragment '{name}' cuts a granule of its layout '{whole.layout.name}'",
+                expr.span,
+                resource=name,
+                why="a part holds the same number of elements of every thread, in the places that the layout gives them",
+                fix="take whole granules, or the whole fragment",
+            )
         offsets = tuple(tuple(x - start for x, start in zip(whole.offsets[e], lo, strict=True)) for e in chosen)
         return Distribution(whole.layout, where.sizes, whole.warps, whole.words, offsets)
 
@@ -73,7 +84,7 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]], ar
         name, span = demanded[d.name]
         layout = registry.layouts.get(name)
         if layout is None:
-            raise fail("derive/no-layout", f"no installed plugin offers the layout '{name}'", span, resource=d.name)
+            raise fail("derive/no-layout", f"no installed plugin offers the layout '{name}'", span, resource=d.name, why="the operation leaves its result in it, or takes its operands so")
         return layout
     if (layout := _beside(d, around)) is not None:
         return layout
@@ -124,7 +135,16 @@ def distribution(layout: Layout, d: Declaration, warps: int, role: str) -> Distr
     shape = tuple(e.value for e in d.declared.groups[-1])
     words = layout_words(d)
     if layout.elements(shape, warps, words, element_of(d.declared)) is None:
-        raise fail("derive/layout-does-not-fit", f"layout '{layout.name}' does not divide '{d.name}' over {warps} warps", d.span, resource=d.name, role=role)
+        given = "".join(f" {k} {v}" for k, v in words.items())
+        raise fail(
+            "derive/layout-does-not-fit",
+            f"layout '{layout.name}' does not divide '{d.name}' over {warps} warp{'s' if warps != 1 else ''}",
+            d.span,
+            resource=d.name,
+            role=role,
+            why=f"{32 * warps} threads would hold {type_text(d.declared)}{given}, each as much as the others and 16-bit elements in pairs",
+            fix="another shape or number of warps" + (", or another `vec`" if "vec" in words else ""),
+        )
     return Distribution(layout, shape, warps, words, layout.offsets(shape, warps, words))
 
 

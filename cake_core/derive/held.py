@@ -35,6 +35,7 @@ class HeldSlots:
     sink: Sink
     at_drain: dict[int, tuple[int, int]] = field(default_factory=dict)
     loops: Loops[Held] = field(init=False)
+    faults: dict[str, str] = field(default_factory=dict)  # pipeline to the kind of its first fault
     reported: set[tuple[int, str]] = field(default_factory=set)  # statement, code: one finding each, the first
 
     splits: dict[int, tuple[Expr, ...]] = field(init=False)  # block, by identity: conditions that keep their values in it
@@ -46,7 +47,7 @@ class HeldSlots:
     def analyse(self) -> None:
         end = self._block(self.role.body, {p: (0, 0) for p in self.slots}, {})
         for p, (lo, hi) in end.items():
-            if hi > 0:
+            if hi > 0 and p not in self.faults:
                 verb, span = self._last_opening(p)
                 what = f"the token of '{p}'" if verb in TOKEN else f"{_count(lo, hi)} of '{p}'"
                 self.sink.error(
@@ -123,7 +124,7 @@ class HeldSlots:
                 "derive/held-too-many",
                 f"`{s.name} {p}` may ask for slot {self.slots[p] + 1} of {self.slots[p]}",
                 f"the role may hold {_count(self.slots[p], self.slots[p])} here, and would wait for itself",
-                "give a slot up first, or add slots",
+                f"`{ENDS[s.name]} {p}` on every path{f', `drain {p}` behind the loop,' if s.name == 'wait' else ''} or more slots",
             )
             return min(lo, self.slots[p]), self.slots[p]
         return lo, hi
@@ -149,7 +150,8 @@ class HeldSlots:
         return {p: (0 if new[p][0] < old[p][0] else new[p][0], self.slots[p] if new[p][1] > old[p][1] else new[p][1]) for p in new}
 
     def _error(self, s: Stmt, p: str, code: str, message: str, why: str, fix: str) -> None:
-        if (id(s), code) not in self.reported:
+        # what follows from one kind of fault is not said of the same pipeline again
+        if self.faults.setdefault(p, code) == code and (id(s), code) not in self.reported:
             self.reported.add((id(s), code))
             self.sink.error(code, message, s.span, role=self.role.name, resource=p, why=why, fix=fix)
 

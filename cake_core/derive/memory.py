@@ -33,10 +33,7 @@ def unify(asked: list[Asked], sink: Sink) -> dict[str, int]:
         if common:
             swizzles[buffer] = common[0]
             continue
-        first = users[0]
-        other = next(u for u in users if not set(u.demand.swizzles) & set(first.demand.swizzles)) if any(
-            not set(u.demand.swizzles) & set(first.demand.swizzles) for u in users
-        ) else users[-1]
+        first, other = _at_odds(users)
         sink.error(
             "derive/swizzle",
             f"no swizzle of '{buffer}' suits both '{first.by}' and '{other.by}'",
@@ -44,13 +41,23 @@ def unify(asked: list[Asked], sink: Sink) -> dict[str, int]:
             resource=buffer,
             why=f"'{first.by}' can address {_list(first.demand.swizzles)}, '{other.by}' {_list(other.demand.swizzles)} (bytes; 0 is none)",
             related=(Related(f"'{first.by}' is here", first.span),),
+            fix="split the buffer, or move it in other pieces",
         )
-        swizzles[buffer] = first.demand.swizzles[0]
     return swizzles
 
 
+def _at_odds(users: list[Asked]) -> tuple[Asked, Asked]:
+    """Two users that no swizzle suits; where only all together are at odds, the narrowest and the one behind it."""
+    for n, a in enumerate(users):
+        for b in users[n + 1 :]:
+            if not set(a.demand.swizzles) & set(b.demand.swizzles):
+                return a, b
+    narrow = sorted(users, key=lambda u: len(u.demand.swizzles))
+    return narrow[0], narrow[-1]
+
+
 def _list(values: tuple[int, ...]) -> str:
-    return ", ".join(map(str, values)) or "none"
+    return ", ".join(map(str, values)) or "with no swizzle"
 
 
 def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swizzles: dict[str, int]) -> tuple[Declare, ...]:

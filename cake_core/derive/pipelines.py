@@ -12,12 +12,24 @@ from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode,
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
+from cake_core.ir.plan import pair_rank
 from cake_core.ir.visit import nested
 from cake_core.primitive import PipelinePlan, Signal
 
 
 #: Who hands over by each signal, in words.
 _ACTORS = {Signal.BYTES: "asynchronous copies", Signal.WARPS: "threads", Signal.ENGINE: "the tensor engine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Homes:
+    """The CTAs whose full and empty barriers are reached (none: the own one's), and how many CTAs fill and release a slot
+    at one of them."""
+
+    full_at: tuple[int, ...] = ()
+    empty_at: tuple[int, ...] = ()
+    filling: int = 1
+    releasing: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +42,11 @@ class Planner:
     touches: list[Touch]
     cluster: int
     sink: Sink
+
+    @property
+    def on(self) -> dict[str, int | None]:
+        """By role, the rank in its pair of the one CTA that has it; None: every CTA has it."""
+        return {r.name: pair_rank(r.words) for r in self.kernel.roles}
 
     def plans(self) -> dict[str, PipelinePlan]:
         out = {}
@@ -47,12 +64,33 @@ class Planner:
             raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer, why="consumers wait for what it writes")
         commit, engines = self._commit(p, fills), self._engines(p)
         multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
-        empty_at = tuple(range(self.cluster)) if multicast else ()
+        homes = self._homes(p, commit, multicast)
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
-        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * max(1, len(empty_at))
-        full = self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)
+        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing
+        full = (self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)) * homes.filling
         bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
-        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, empty_at=empty_at, engines=engines)
+        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, homes.full_at, homes.empty_at, engines)
+
+    def _homes(self, p: Pipeline, commit: Signal, multicast: bool) -> Homes:
+        """Full barriers live where the slot is read, empty ones where it is filled (S16)."""
+        producer = self.on[p.producers[0].name]
+        consumers = {self.on[c.name] for c in p.consumers}
+        everyone = tuple(range(self.cluster))
+        if consumers == {producer}:
+            return Homes(empty_at=everyone, releasing=self.cluster) if multicast else Homes()
+        if len(consumers) > 1:
+            raise fail("derive/not-implemented", f"pipeline '{p.name}' is read by roles of different CTAs of a pair", p.span, why="a pipeline to the CTAs of one role, or of several that have the same, is")
+        (consumer,) = consumers
+        engine = producer is not None and commit is Signal.ENGINE or producer is None and commit is Signal.BYTES and not multicast
+        if not engine:
+            raise fail(
+                "derive/not-implemented",
+                f"pipeline '{p.name}' leads from one set of CTAs of a pair to another, and is not filled by copies of both CTAs or by the tensor engine of one",
+                p.span,
+                fix="let both ends be on the same CTAs",
+            )
+        ranks = lambda on: everyone if on is None else (on,)  # noqa: E731
+        return Homes(ranks(consumer), ranks(producer), len(ranks(producer)), len(ranks(consumer)))
 
     def _strangers(self, p: Pipeline) -> None:
         """Only the roles at its ends know when a slot is whose."""
@@ -77,7 +115,7 @@ class Planner:
         signal = self._one_kind(p, fills, "filled", lambda a: Signal.BYTES if isinstance(a.completion, BySignal) else Signal.WARPS)
         if signal is Signal.WARPS and any(t.access.proxy is Proxy.ASYNC for t in fills):
             raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", fills[0].by.span)
-        if grouped := next((t for t in fills if isinstance(t.access.completion, InGroup)), None):
+        if grouped := next((t for t in fills if isinstance(t.access.completion, InGroup) and t.access.proxy is not Proxy.TENSOR), None):
             raise fail(
                 "derive/not-implemented",
                 f"pipeline '{p.name}' is filled by copies in groups, whose hand-off is not implemented yet",
@@ -132,7 +170,7 @@ class Planner:
         amounts = {n for n, _ in found}
         if len(amounts) > 1:
             a, b = found[0], next(f for f in found if f[0] != found[0][0])
-            raise fail("derive/fill-bytes", f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}", b[1].span, role=producer, related=(Related("the other fill", a[1].span),))
+            raise fail("derive/fill-bytes", f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}", b[1].span, role=producer, related=(Related("the other fill", a[1].span),), why="every phase of its barrier counts one number of bytes", fix="bring the same in every fill, or use two pipelines")
         return found[0][0]
 
     def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:

@@ -38,8 +38,15 @@ class NamedBarriers:
     def check(self, kernel: Kernel, arch: Architecture, sink: Sink) -> None:
         limit = arch.limits["named_barriers"]
         if self.following > limit.value:
-            who = ", ".join(f"'{role}'" for role in dict.fromkeys(role for role, _ in self.ids))
-            sink.error("derive/barrier-ids", f"the roles need {self.following - 1} named barriers", kernel.span, why=f"a CTA has {limit.value}, one of them for itself ({limit.source}); those that ask: {who}", fix="fewer instances that sync")
+            last = next(r for r in kernel.roles if r.name == list(self.ids)[-1][0])
+            sink.error(
+                "derive/barrier-ids",
+                f"the roles need {self.following - 1} named barriers, and this one has no more",
+                last.span,
+                role=last.name,
+                why=f"a CTA has {limit.value}, one of which all its threads use ({limit.source})",
+                fix="fewer instances of several warps that sync, or one `sync .. all`",
+            )
 
 
 def place(kernel: Kernel, registry, groups) -> dict[str, Placed]:
@@ -62,4 +69,4 @@ def place(kernel: Kernel, registry, groups) -> dict[str, Placed]:
 
 def _same_group(role: Role, instances: int, warps: int, whole: int) -> None:
     if instances > 1 and warps % whole and whole % warps:
-        raise fail("derive/role-group", f"instances of role '{role.name}' of {warps} warps straddle groups of {whole}", role.span, role=role.name)
+        raise fail("derive/role-group", f"instances of role '{role.name}' of {warps} warps straddle groups of {whole}", role.span, role=role.name, why="a word on its header acts on whole groups", fix=f"instances of {whole} warps or a multiple, or without the word")

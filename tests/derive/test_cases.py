@@ -10,6 +10,8 @@ import pytest
 import cake_core.derive
 
 HERE = Path(__file__).parent
+#: Operations of the built-in plugins ask for no alignment that a slot could miss: `test_memory.py`.
+UNREACHED = {"derive-slot-alignment"}
 CASES = sorted((HERE / "cases").glob("*/*.cake"))
 
 
@@ -22,5 +24,5 @@ def test_every_code_has_three_cases():
     sources = "".join(p.read_text() for p in Path(cake_core.derive.__file__).parent.glob("*.py"))
     codes = {f"derive-{slug}" for slug in re.findall(r'"derive/([a-z-]+)"', sources)}
     folders = {p.parent.name for p in CASES}
-    assert codes - folders == set()
+    assert codes - folders == UNREACHED
     assert {f for f in folders & codes if len(list((HERE / "cases" / f).glob("*.cake"))) < 3} == set()

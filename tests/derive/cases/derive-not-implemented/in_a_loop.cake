@@ -1,0 +1,24 @@
+cake 1
+kernel k(A: in f32[512], B: out f32[128])
+  target sm90
+{
+  shared a: f32[2][128]
+  pipeline p: 2 { a } from fill to drink
+  role fill: 1 warp {
+    for k in 0 .. 4 {
+      acquire p as s
+      cp.async a[s] <- A[128 * k +: 128]
+      cp.async.wait 0
+      commit p
+    }
+  }
+  role drink: 1 warp {
+    frag x: f32[128] vec 4
+    for k in 0 .. 4 {
+      wait p as s
+      x = load(a[s])
+      release p
+    }
+    store B[0 +: 128] <- x
+  }
+}
