@@ -60,6 +60,7 @@ class Frame:
     arch: object
     cluster_axis: str | None
     cluster_size: int
+    pair: bool  # the cluster's CTAs are paired
     declarations: dict[str, Declaration]  # buffers, with offsets and swizzles
     types: dict[str, Tile]  # tensors and buffers
     swizzles: dict[str, int]
@@ -104,6 +105,10 @@ class Body(DeriveContext):
         return self.frame.cluster_size
 
     @property
+    def pair(self) -> bool:
+        return self.frame.pair
+
+    @property
     def role(self) -> str:
         return self.of.name
 
@@ -113,7 +118,8 @@ class Body(DeriveContext):
             if name is not None and name.id in plan.buffers:
                 slots = place_of(place, self.frame.types[name.id]).slots
                 slot = slots[0] if slots else Int(0)
-                return HandOff(plan.name, self.frame.protocol.full(plan, slot), slot)
+                at = plan.full_at[0] if len(plan.full_at) == 1 else None
+                return HandOff(plan.name, self.frame.protocol.full(plan, slot), slot, at)
         return None
 
     def swizzle(self, buffer: str) -> int:
@@ -300,6 +306,8 @@ class Body(DeriveContext):
             self.distribution = before
 
     def _names(self, node):
+        if node == Name("pair.i"):
+            return replace(node, id=f"cluster.{self.cluster_axis}")
         if isinstance(node, Name) and self.frame.schedule:
             if node.id == f"{self.frame.schedule.name}.n":
                 return replace(node, id=self.frame.counter)

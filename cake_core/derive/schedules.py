@@ -87,7 +87,7 @@ def needed(bindings: tuple[Binding, ...], used: set[str]) -> tuple[Binding, ...]
 def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Schedule:
     """Write a grid out. `fresh(name)` returns a name that the text does not use yet."""
     t, at, asked = tiles.name, tiles.span, read_schedule(tiles)
-    split = cluster if cluster > 1 else 1
+    split = cluster if cluster > 1 and not asked.each else 1
     index = fresh(f"{t}_i")
     counts: list[tuple[str, Expr]] = []
     for d in asked.dims:

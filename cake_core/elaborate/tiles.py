@@ -67,19 +67,20 @@ class TileSchedules:
     def _grid(self, call: Call) -> Call:
         args = self._schedule_args(call)
         dims = [a for a in args if a.is_dim]
-        raster = next((a.value for a in args if not a.is_dim), None)
+        options = {a.name: a.value for a in args if not a.is_dim}
+        raster = options.get("raster")
         if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
             why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
             raise fail("type/schedule", f"a schedule with {counted(len(dims), 'dimension')}", call.span, why=why)
         if raster is not None and raster.value < 1:
             raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
-        if self.cluster_axis is not None and self.cluster_size > 1 and dims[0].name != self.cluster_axis:
+        if self.cluster_axis is not None and self.cluster_size > 1 and "each" not in options and dims[0].name != self.cluster_axis:
             raise fail(
                 "type/schedule",
                 f"the cluster's axis '{self.cluster_axis}' is not the first dimension, which is '{dims[0].name}'",
                 dims[0].span,
                 why="a cluster takes neighbours of the first dimension",
-                fix=f"put `{self.cluster_axis}:` first",
+                fix=f"put `{self.cluster_axis}:` first, or write `each = cluster` where all CTAs take the same item",
             )
         return replace(call, args=args)
 
@@ -93,11 +94,21 @@ class TileSchedules:
                 raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options"))
             if any(b.name == a.name for b in args):
                 raise fail("type/repeated", f"'{a.name}' stands twice", a.span)
-            if call.name == "ragged" and a.is_dim:
+            if a.name == "each" and not a.is_dim:
+                args.append(replace(a, value=self._each(a.value)))
+            elif call.name == "ragged" and a.is_dim:
                 args.append(replace(a, value=self._offsets(a.value)))
             else:
                 args.append(replace(a, value=self.integer(a.value, f"dimension '{a.name}'") if a.is_dim else self.constant_int(a.value, f"option '{a.name}'")))
         return tuple(args)
+
+    def _each(self, e: Expr) -> Name:
+        """`each = cluster`: the item belongs to the cluster."""
+        if e != Name("cluster"):
+            raise fail("type/schedule", "'each' says whose an item is", e.span, fix="write `each = cluster`, or leave it out")
+        if self.cluster_size == 1:
+            raise fail("type/schedule", "'each = cluster' in a kernel without clusters", e.span, fix="leave it out")
+        return e
 
     def _ragged(self, call: Call) -> Call:
         args = self._schedule_args(call)

@@ -201,8 +201,12 @@ def read_plan(kernel: Kernel, group_warps: dict[str, int], spaces: Mapping[str, 
                 ctas = integer(s.words, "ctas") or None
                 launch = LaunchPlan(s.operands[0], s.words.flag == "persistent", ctas, s.span)
     cluster = kernel.cluster.axis.value.value if kernel.cluster and isinstance(kernel.cluster.axis.value, Int) else 1
-    pair = kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
-    return Plan(tuple(roles), buffers, barriers, launch or LaunchPlan(Int(1), False, None, kernel.span), cluster, tensors, pair)
+    return Plan(tuple(roles), buffers, barriers, launch or LaunchPlan(Int(1), False, None, kernel.span), cluster, tensors, paired(kernel))
+
+
+def paired(kernel: Kernel) -> bool:
+    """Whether the CTAs of the cluster are a pair: `cluster m = 2 pair m`."""
+    return kernel.cluster is not None and kernel.cluster.words.get("pair") is not None
 
 
 def pair_rank(words: Words) -> int | None:

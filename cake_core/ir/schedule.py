@@ -2,6 +2,7 @@
 
     grid(m: M, n: N)            one item a cluster
     persistent(m: M, n: N)      the same items, taken in turn by the clusters that fit on the machine
+    .. each = cluster           an item belongs to all CTAs of a cluster alike; without it they take neighbours of its first dimension
     ragged(rows: OFF, block = B) * grid(h: H) order ..
                                 items of B rows of the groups [OFF[g], OFF[g + 1]), for each h; persistent
 
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from cake_core.ir.nodes import Binary, Call, Expr, Int, Name, Option, Tiles
 
 #: Schedules, and the options that each takes.
-SCHEDULES = {"persistent": ("raster",), "grid": ("raster",), "ragged": ("block",)}
+SCHEDULES = {"persistent": ("raster", "each"), "grid": ("raster", "each"), "ragged": ("block",)}
 RAGGED_PARTS = ("b", "r0", "r1")
 #: Orders of a ragged schedule that are made by the host, as a table of items, and the options that each takes.
 TABLE_ORDERS = {"longest_first": (), "balanced": ("section",)}
@@ -55,6 +56,7 @@ class Schedule:
     raster: int | None
     order: Order | None
     ctas: int | None
+    each: bool = False  # an item for all CTAs of a cluster
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -78,7 +80,8 @@ def read_schedule(s: Tiles) -> Schedule:
         block = next(a.value for a in ragged.args if not a.is_dim)
         found = Ragged(rows.id, groups_of(rows.type.shape[0]), block.value)
     args = grid.args if grid is not None else ()
-    raster = next((a.value.value for a in args if not a.is_dim), None)
+    options = {a.name: a.value for a in args if not a.is_dim}
+    raster = options["raster"].value if "raster" in options else None
     ctas = s.words.get("ctas")
     return Schedule(
         persistent=ragged is not None or grid.name == "persistent",
@@ -87,6 +90,7 @@ def read_schedule(s: Tiles) -> Schedule:
         raster=raster,
         order=_order(s.words.get("order")),
         ctas=ctas.value if isinstance(ctas, Int) else None,
+        each="each" in options,
     )
 
 

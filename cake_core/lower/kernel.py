@@ -130,7 +130,7 @@ def prologue(kernel: Kernel, registry, arch: Architecture, backend: Backend, pla
             names[f"cluster.{kernel.cluster.axis.name}"] = identity.rank
         names |= {"leader": b.compare("==", thread, 0), "warp.leader": b.compare("==", lane, 0)}
     declared = {n.name: n for s in kernel.body for n in walk(s) if isinstance(n, Declaration)}
-    return Context(body, arch, registry, plan, inputs, declared, base, names, plan.warps, lane, warp, thread)
+    return Context(body, arch, registry, plan, inputs, declared, base, names, plan.warps, lane, warp, thread, identity.rank)
 
 
 def shared_base(b: Builder, plan: Plan) -> Reg:

@@ -125,6 +125,7 @@ def dispatch(cx: Context, roles: dict[str, Role], entry_registers: int, exit_lab
                             f"role {unit.role.name}: warps {unit.first} to {unit.end - 1}"
                             + (f", instance {unit.instance}" if unit.instance is not None else "")
                         )
+                    _only_on(cx, unit.role, exit_label)
                     _unit(cx, unit, roles[unit.role.name].body)
                 b.branch(exit_label)
                 if skip:
@@ -150,6 +151,12 @@ def _only(cx: Context, first: int, end: int, gone: int, all_warps: int, exit_lab
     later = cx.b.label("later")
     cx.b.branch(later, guard=cx.b.compare(">=", cx.warp, end))
     return later
+
+
+def _only_on(cx: Context, role: RolePlan, exit_label: str) -> None:
+    """Warps of a CTA that does not have the role go to the exit: those of the other CTA of a pair."""
+    if role.on is not None:
+        cx.b.branch(exit_label, guard=cx.b.compare("!=", cx.b.land(cx.rank, 1), role.on))
 
 
 def _entry_words(cx: Context, band: Band, role: Role, entry_registers: int) -> None:

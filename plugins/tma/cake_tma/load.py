@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
-from cake_core.ir.build import by_leader, op as statement
-from cake_core.ir.nodes import Block, Int, Name, Op
+from cake_core.ir.build import by_leader, words
+from cake_core.ir.nodes import Block, Expr, Int, Name, Op, Words
 from cake_core.ir.places import root
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Addr
@@ -18,11 +18,13 @@ from cake_tma.tiles import extent
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Operation):
-    """Schedule form: `tma.load x <- T[..] [multicast AXIS]`. Derived form: `tma.load x <- T[..] signal b [mask M]`, one box.
+    """Schedule form: `tma.load x <- T[..] [multicast AXIS]`. Derived form: `tma.load x <- T[..] signal b [mask M] [at RANK]`, one
+    box.
 
     Elements outside the tensor are filled with zeros, and the barrier still receives all bytes of the box.
     Multicast cuts the box along its slowest dimension into equal parts; each CTA loads its part into all CTAs of the cluster,
-    at the same offset, and each barrier receives the bytes of the whole tile.
+    at the same offset, and each barrier receives the bytes of the whole tile. In a pair of CTAs the bytes may count in the
+    barrier of either (`at`): where one CTA reads what both have loaded.
     """
 
     name: str = "tma.load"
@@ -33,6 +35,7 @@ class Load(Operation):
         WordSpec("multicast", "axis", Form.SCHEDULE, help="the CTAs along this axis load a part each and receive all"),
         WordSpec("signal", "barrier", Form.DERIVED, required=True, help="the barrier that receives the bytes"),
         WordSpec("mask", "constant", Form.DERIVED, help="bit i: CTA i of the cluster receives the box"),
+        WordSpec("at", "constant", Form.DERIVED, help="rank of the CTA of the pair whose barrier receives the bytes"),
     )
     capabilities: frozenset[str] = frozenset({"tma"})
     doc: str = "PTX ISA, cp.async.bulk.tensor (.shared::cluster.global, .mbarrier::complete_tx::bytes, .multicast::cluster)"
@@ -42,6 +45,9 @@ class Load(Operation):
         mask = op.words.get("mask")
         if isinstance(mask, Int) and not 0 < mask.value < 1 << cx.cluster_size:
             raise fail("ptx/tma-mask", f"mask {mask.value} names no CTAs of a cluster of {cx.cluster_size}", mask.span)
+        rank = op.words.get("at")
+        if isinstance(rank, Int):
+            _check_rank(rank, mask, cx)
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return (demand(_copy(op, cx.cluster_size)),)
@@ -63,14 +69,17 @@ class Load(Operation):
         mask = (1 << copy.pieces) - 1 if multicast else None
         tiles = split(copy, cx.swizzle(copy.here.name), rank)
         return (
-            by_leader(*(statement(self.name, to, arrow="<-", value=of, at=op.span, signal=hand_off.full, mask=mask) for to, of in tiles)),
+            by_leader(*(self._box(op, to, of, words(signal=hand_off.full, mask=mask, at=hand_off.at)) for to, of in tiles)),
         )
+
+    def _box(self, op: Op, to: Expr, of: Expr, given: Words) -> Op:
+        return Op(self.name, (to,), "<-", of, given, span=op.span)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         """`bytes` are what one destination CTA's barrier receives: of the whole tile, where a multicast is not yet cut."""
         copy = _copy(op, 1)
         multicast = op.words.get("multicast") is not None or op.words.get("mask") is not None
-        done = BySignal(op.words.get("signal"), copy.bytes, multicast)
+        done = BySignal(op.words.get("signal"), copy.bytes, multicast, op.words.get("at"))
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),
@@ -79,12 +88,24 @@ class Load(Operation):
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, shared, mask = cx.b, op.operands[0], op.words.get("mask")
         source = map_operand(cx, op.value, swizzle_of(cx.declaration(root(shared).id)))
-        to, signal = Addr(cx.shared_address(shared)), Addr(cx.barrier(op.words.get("signal")))
+        to, barrier, rank = Addr(cx.shared_address(shared)), cx.barrier(op.words.get("signal")), op.words.get("at")
         opcode = f"cp.async.bulk.tensor.{len(extent(op.value).shape)}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        if rank is not None:  # the barrier may be the peer's only under .cta_group::2
+            barrier, opcode = b.op("mapa.shared::cluster.u32", barrier, cx.constant(rank)), f"{opcode}.cta_group::2"
+        signal = Addr(barrier)
         if mask is None:
             b.emit(opcode, to, source, signal)
         else:
             b.emit(f"{opcode}.multicast::cluster", to, source, signal, b.mov(cx.constant(mask), "b16"))
+
+
+def _check_rank(rank: Int, mask: Expr | None, cx: CheckContext) -> None:
+    if not cx.pair:
+        raise fail("ptx/tma-signal", "bytes for another CTA's barrier in a kernel without pairs", rank.span, why="only the CTAs of a pair count in each other's barriers")
+    if not 0 <= rank.value < cx.cluster_size:
+        raise fail("ptx/tma-signal", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+    if mask is not None:
+        raise fail("type/not-implemented", "a multicast whose bytes count in one CTA's barrier is not implemented", rank.span)
 
 
 def _copy(op: Op, cluster: int) -> Copy:
