@@ -72,13 +72,16 @@ Completion = Now | InGroup | BySignal | ByCommit
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A read or write of `place` (a tile expression: buffer, tensor or fragment)."""
+    """A read or write of `place` (a tile expression: buffer, tensor or fragment). `cta`: rank in the cluster of the CTA whose
+    shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb."""
 
     place: Expr
     mode: Mode
     proxy: Proxy = Proxy.GENERIC
     completion: Completion = Now()
     issuer: Issuer = Issuer.WARP
+    cta: Expr | None = None
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def check(subject: Subject, sink: Sink) -> None:
     for name, barrier in subject.plan.barriers.items():
         mine = hand_offs.get(name, [])
         _arrivals(name, barrier, [h for h in mine if h.arrivals != Counter()], waited[name], sink)
-        _bytes(name, [h for h in mine if h.expects or h.bytes], sink)
+        _bytes(name, [h for h in mine if h.expects or h.bytes], subject, sink)
     _named(subject, sink)
 
 
@@ -206,13 +206,25 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
         )
 
 
-def _bytes(name: str, hand_offs: list[HandOff], sink: Sink) -> None:
+def _received(amounts: Counter, ctas: tuple[int, ...]) -> Counter | None:
+    """By rank, what the barriers of a cluster get where each of `ctas` brings `amounts`; None where a rank is not known."""
+    if any(isinstance(rank, Expr) for rank in amounts):
+        return None
+    total: Counter = Counter()
+    for rank, n in amounts.items():
+        total.update(dict.fromkeys(ctas, n) if rank is None else {rank: n * len(ctas)})
+    return total
+
+
+def _bytes(name: str, hand_offs: list[HandOff], subject: Subject, sink: Sink) -> None:
     """Where bytes are announced in one stretch of text and brought in another, nothing is said of them."""
     apart = any(h.expects != bool(h.bytes) for h in hand_offs)
     if apart and any(h.expects for h in hand_offs) and any(h.bytes for h in hand_offs):
         return
     for h in hand_offs:
-        if h.expected != h.bytes:
+        ctas = subject.ctas(subject.role(h.role))
+        announced, brought = _received(h.expected, ctas), _received(h.bytes, ctas)
+        if h.expected != h.bytes and (announced is None or announced != brought):
             sink.error(
                 "core/transaction-bytes",
                 f"a phase of '{name}' expects {h.expected.total() or 'no'} bytes, the copies for it bring {h.bytes.total() or 'none'}",

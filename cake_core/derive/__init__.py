@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
-from cake_core.derive.accesses import operation_with, touches
+from cake_core.derive.accesses import effects_of, operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
@@ -17,7 +17,7 @@ from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
 from cake_core.derive.turns import turns_of
 from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import ByCommit, Fence, Proxy, Rendezvous
+from cake_core.effects import Access, ByCommit, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
@@ -227,7 +227,9 @@ def _assemble(
         setup.append(by_leader(*inits, *protocol.publish(cluster)))
     if tensor is not None:
         setup.append(by_first_warp((meet("warp"), *tensor.take)))  # one lane of this warp was busy with the barriers
-    if setup:
+    # A CTA's shared memory may be reached from the cluster once it has started (PTX ISA, cluster of CTAs).
+    reaches = any(isinstance(e, Access) and e.cta is not None for r in kernel.roles for s in walk(r.body) for e in effects_of(s, registry))
+    if setup or reaches and cluster > 1:
         setup.append(meet(together))
     if cluster > 1:
         leave.append(meet("cluster"))

@@ -1,5 +1,7 @@
-"""The entry point: offers `cluster.sync`."""
+"""The entry point: offers `cluster.sync` and accesses of the cluster's shared memory."""
 
+from cake_cluster.load import LOAD
+from cake_cluster.remote import REMOTE
 from cake_cluster.sync import CLUSTER_SYNC
 from cake_core import hookimpl
 
@@ -8,4 +10,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (CLUSTER_SYNC,)
+    return (CLUSTER_SYNC, *REMOTE, LOAD)
