@@ -254,6 +254,6 @@ def test_whole_vector_is_its_own_slice():
 
 def test_what_is_offered():
     offered = {p.name: p for p in cake_primitives()}
-    assert set(offered) == {"frag", "mma", "mma_a", "mma_b", "mma_a32", "mma_b32", "vector"}
+    assert {"frag", "mma", "mma_a", "mma_b", "mma_a32", "mma_b32", "vector"} <= set(offered)
     assert FRAG.memory == "registers"
     assert all("PTX ISA" in p.doc for p in offered.values())

@@ -1,0 +1,1 @@
+"""Asynchronous copies of threads from global to shared memory, and their groups."""

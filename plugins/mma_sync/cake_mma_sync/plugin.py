@@ -1,0 +1,17 @@
+"""What this plugin offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cake_core import hookimpl
+from cake_core.primitive import Primitive
+from cake_mma_sync.matrices import LDMATRIX
+from cake_mma_sync.product import MMA_SYNC
+
+CAKE_API = 1
+
+
+@hookimpl
+def cake_primitives() -> Iterable[Primitive]:
+    return (LDMATRIX, MMA_SYNC)
