@@ -52,8 +52,8 @@ def _initialised(subject: Subject, sink: Sink) -> None:
     done = [root(e.barrier).id for s in walk(subject.kernel.body) for e in subject.effects(s) if isinstance(e, BarrierInit)]
     for name, barrier in subject.plan.barriers.items():
         if done.count(name) != 1:
-            times = "never" if name not in done else f"{done.count(name)} times"
-            sink.error("core/barrier-init", f"barrier '{name}' is initialised {times}", barrier.span, resource=name, why="before it, its phase and count are whatever lay in memory; a second one would reset what is counted", fix="initialise it once, before the roles")
+            how = "never initialised" if name not in done else f"initialised {done.count(name)} times"
+            sink.error("core/barrier-init", f"barrier '{name}' is {how}", barrier.span, resource=name, why="before it, its phase and count are whatever lay in memory; a second one would reset what is counted", fix="initialise it once, before the roles")
 
 
 # --- arrivals and bytes --------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
         if other is not None:
             sink.error(
                 "core/arrival-count",
-                f"one hand-off of role '{role}' to '{name}' is {_amount(mine[0].arrivals)} arrivals, another {_amount(other.arrivals)}",
+                f"one hand-off of role '{role}' to '{name}' brings an arrival count of {_amount(mine[0].arrivals)}, another of {_amount(other.arrivals)}",
                 other.span,
                 resource=name,
                 role=role,
@@ -197,7 +197,7 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
         brought = total[wrong[0]]
         sink.error(
             "core/arrival-count",
-            f"barrier '{name}' counts {barrier.count} arrivals a phase, its roles bring {_amount(found)}",
+            f"barrier '{name}' counts {barrier.count} arrival{'s' if barrier.count != 1 else ''} a phase, its roles bring {_amount(found)}",
             barrier.span,
             resource=name,
             why=f"arrivals a phase, those of the cluster's other CTAs included: {parts or 'none'}",

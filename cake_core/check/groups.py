@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
-from cake_core.effects import Access, CommitGroup, InGroup, WaitGroup
+from cake_core.effects import Access, CommitGroup, Fence, InGroup, WaitGroup
 from cake_core.ir.flow import Loops, Positions, decide
 from cake_core.ir.nodes import Assign, Binary, Block, Call, Cond, Expr, For, If, Name, Op, Option, Role, Stmt, Unary, While
 from cake_core.ir.places import fragments_in, root
@@ -66,29 +66,29 @@ class _Run:
     role: Role
     sink: Sink
     loops: Loops[State] = field(init=False)
+    told: set[tuple[str, Span]] = field(default_factory=set)  # fragment and start of its group: one finding each
 
     def __post_init__(self) -> None:
         self.loops = Loops(self._block, _join, _widen)
 
     def analyse(self) -> None:
         end = self._block(self.role.body, {}, {})
-        for queue in end.values():
-            for use in sorted(queue.uses(), key=lambda u: (u.span, u.name)):
-                if any(use.name in d for d in self._tensors()):
-                    continue
-                self.sink.error(
-                    "core/in-flight-at-end",
-                    f"'{use.by}' on '{use.name}' may be in flight when role '{self.role.name}' ends",
-                    use.span,
-                    role=self.role.name,
-                    resource=use.name,
-                    why="nothing may be in flight at a role's end (S17)",
-                    fix="wait for its group before the role ends",
-                )
-
-    def _tensors(self) -> list[set[str]]:
-        """Tensors in global memory: a write to one that outlives the role is visible when the grid ends."""
-        return [{p.name for p in self.subject.kernel.params if p.mode is not None}]
+        # a write to a tensor that outlives the role is visible when the grid ends
+        tensors = {p.name for p in self.subject.kernel.params}
+        left = {use for queue in end.values() for use in queue.uses() if use.name not in tensors}
+        told = {span for _, span in self.told}
+        for by, span in sorted({(use.by, use.span) for use in left if use.span not in told}, key=lambda x: x[1]):
+            names = sorted(use.name for use in left if use.span == span)
+            what = ", ".join(f"'{n}'" for n in names)
+            self.sink.error(
+                "core/in-flight-at-end",
+                f"'{by}' on {what} may be in flight when role '{self.role.name}' ends",
+                span,
+                role=self.role.name,
+                resource=names[0],
+                why="nothing may be in flight at a role's end (S17)",
+                fix="wait for its group before the role ends",
+            )
 
     def _block(self, block: Block, state: State, positions: Positions) -> State:
         for s in block:
@@ -124,7 +124,24 @@ class _Run:
                     state[queue] = state.get(queue, Queue()).commit()
                 case WaitGroup(queue, pending):
                     state[queue] = state.get(queue, Queue()).wait(pending)
+                case Fence("tensor_before"):
+                    self._handed_over(s, state)
         return state
+
+    def _handed_over(self, s: Stmt, state: State) -> None:
+        """Loads and stores of tensor memory are complete before what orders them for another thread."""
+        for queue in state.values():
+            for use in sorted(queue.uses(), key=lambda u: (u.span, u.name)):
+                if use.name in self.subject.plan.tensors:
+                    self.sink.error(
+                        "core/in-flight-at-hand-off",
+                        f"'{use.by}' on '{use.name}' may be in flight when the role hands it over",
+                        s.span,
+                        role=self.role.name,
+                        resource=use.name,
+                        why=f"what was started at line {use.span.line} has not been waited for on every path",
+                        fix="wait for it before the hand-off",
+                    )
 
     def _touched(self, s: Stmt, state: State, started: tuple[str, ...]) -> None:
         """Fragments that the statement itself reads or writes; what it hands to a group is in order with that queue."""
@@ -133,8 +150,8 @@ class _Run:
             touched.add(name.id)
         for queue in state.values():
             for use in sorted(queue.uses(), key=lambda u: (u.span, u.name)):
-                if use.name in touched:
-                    touched.discard(use.name)
+                if use.name in touched and (use.name, use.span) not in self.told:
+                    self.told.add((use.name, use.span))
                     self.sink.error(
                         "core/fragment-in-flight",
                         f"'{use.name}' is touched while '{use.by}' may still use it",

@@ -26,7 +26,7 @@ def check(subject: Subject, sink: Sink) -> None:
         )
     for x in (*plan.buffers.values(), *plan.barriers.values()):
         if x.offset < 0:
-            sink.error("core/alignment", f"'{x.name}' starts at {x.offset}, before the base", x.span, resource=x.name)
+            sink.error("core/alignment", f"'{x.name}' starts at {x.offset}, before the base", x.span, resource=x.name, why="offsets count from the aligned base of the CTA's shared memory")
     regions = sorted((*plan.buffers.values(), *plan.barriers.values()), key=lambda x: (x.offset, x.name))
     for a, b in zip(regions, regions[1:], strict=False):
         if a.offset + a.bytes > b.offset:
@@ -45,7 +45,7 @@ def _aligned(b: BufferPlan, sink: Sink) -> None:
     elif b.offset % need or b.slots and b.slot_bytes % need:
         sink.error(
             "core/alignment",
-            f"'{b.name}' at {b.offset} with slots of {b.slot_bytes} bytes is not aligned to {need}",
+            f"'{b.name}' at {b.offset}{f' with slots of {b.slot_bytes} bytes' if b.slots else ''} is not aligned to {need} bytes",
             b.span,
             resource=b.name,
             why=f"a swizzle of {b.swizzle} bytes repeats every {need}" if b.swizzle else f"its elements have {need} bytes",

@@ -10,7 +10,7 @@ def check(subject: Subject, sink: Sink) -> None:
     plan, arch = subject.plan, subject.arch
     limit = arch.limit("threads_per_block")
     if plan.threads > limit:
-        sink.error("core/threads", f"the roles need {plan.threads} threads", subject.kernel.span, why=f"{arch.name} takes {limit} a CTA: {arch.limits['threads_per_block'].source}")
+        sink.error("core/threads", f"the roles need {plan.threads} threads", subject.kernel.span, why=f"{arch.name} takes {limit} a CTA: {arch.limits['threads_per_block'].source}", fix="fewer or smaller roles")
     owner: dict[int, object] = {}
     for role in plan.roles:
         for w in range(role.first, role.end):
