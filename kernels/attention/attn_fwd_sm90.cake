@@ -123,7 +123,7 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
       }
       let ls = rowsum(l)
       # Not by bulk copies: an item's rows end at r1, and the tensor goes on.
-      store O[r0 + 64 * math.i +: 64, h, :] <- bf16(o * where(ls > 0.0, 1.0 / ls, 0.0)) clip r1
+      store O[r0 + 64 * math.i +: 64, h, :] <- bf16(o * where(ls > 0.0, rcp(ls), 0.0)) clip r1
       store LSE[h, r0 + 64 * math.i +: 64] <- where(ls > 0.0, m * sl2 * 0.6931472 + log(ls), -inf) clip r1
     }
   }
