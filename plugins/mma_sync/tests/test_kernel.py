@@ -1,4 +1,4 @@
-"""gemm_sm80 as a whole, run by the machine of conftest.py: every shape class against a product in float64."""
+"""gemm_sm80 as a whole, run by the machine of cta.py: every shape class against a product in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ldmatrix` and `mma.sync` refuse, derive and demand, and single statements run by the machine of conftest.py."""
+"""What `ldmatrix` and `mma.sync` refuse, derive and demand, and single statements run by the machine of cta.py."""
 
 from __future__ import annotations
 
