@@ -68,7 +68,7 @@ class HeldSlots:
 
     def _block(self, block: Block, held: Held, positions: Positions) -> Held:
         """Guards of the item are followed both ways, each the same way all through the item (S10c)."""
-        guards = self.splits.get(id(block), ())
+        guards = () if self.loops.spent else self.splits.get(id(block), ())
         ways = [self._straight(block, held, positions | dict(zip(guards, way, strict=True))) for way in product((True, False), repeat=len(guards))]
         return reduce(_join, ways)
 

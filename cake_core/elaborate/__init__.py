@@ -62,6 +62,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
         self.tiles_name: str | None = None
         self.item_count: str | None = None
         self.items_ahead: tuple[str, ...] = ()
+        self.shrinking: frozenset[str] = frozenset()  # variables of the role at hand that may fall
         self.launched: Span | None = None
         self.unrolled = 0  # statements that the unrolled loops so far become
         self.cluster_axis: str | None = None
@@ -262,6 +263,10 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
             with self.sink.collecting():
                 self.scope.bind(r.name, Symbol("role", Named("role", r.name), r.span, node=r))
         self.role_names, self.roles = tuple(r.name for r in k.roles), k.roles
+        most = self.arch.limit("threads_per_block") // 32 if self.arch is not None else len(k.roles)
+        if len(k.roles) > most:
+            self.sink.error("type/role-size", f"kernel '{k.name}' has {len(k.roles)} roles", k.roles[most].span, why=f"{self.arch.name} takes {most} warps a CTA, and a role has one at least")
+            self.sink.stop_if_errors()
         if not k.roles:
             self.sink.error("type/no-role", f"kernel '{k.name}' has no role", k.span, why="roles say what the warps of a CTA do", fix="add `role main: 4 warps { .. }`")
 

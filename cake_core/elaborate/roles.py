@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from math import prod
 
 from cake_core.diagnostics import fail
@@ -11,7 +13,8 @@ from cake_core.elaborate.scope import Symbol, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.elaborate.typing import described, named
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Expr, Name, Op, Pipeline, Role, Words
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Assign, Binary, Block, Expr, Int, Name, Op, Pipeline, Role, Tuple, Var, Words
 from cake_core.ir.types import I32, Level, Scalar, Unknown
 from cake_core.primitive import Form, WordSpec
 
@@ -27,6 +30,22 @@ ROLE_WORDS = (
 )
 LAUNCH_WORDS = (WordSpec("ctas", "constant", Form.DERIVED),)
 WARP = 32
+
+
+#: How often a role's body is typed to find the levels of its variables, before the highest is taken.
+ATTEMPTS = 4
+
+
+def shrinking(body: Block) -> Iterator[str]:
+    """Variables that are assigned anything but themselves and a constant that is not negative."""
+    for a in walk(body):
+        match a:
+            case Assign(Name(x), Binary("+", Name(y), Int(n))) if x == y and n >= 0:
+                continue
+            case Assign(Tuple(items)):
+                yield from (t.id for t in items if isinstance(t, Name))
+            case Assign(Name(x)):
+                yield x
 
 
 class Roles:
@@ -83,14 +102,17 @@ class Roles:
                 self.need_capabilities(word, w)
                 with self.sink.collecting(role=s.name, span=w.value.span):
                     word.check(w.value.value, self)
-            elif w.value.value < 0 or limit is not None and w.value.value > limit:
+            elif w.value.value < 0 or w.name == "pad" and limit is not None and w.value.value > limit:
                 raise fail("type/role-size", f"`{w.name} {w.value.value}` lies outside the CTA", w.value.span, why=f"{self.arch.name} takes {limit} warps a CTA" if limit else None)
         return words
 
     def _role_body(self, s: Role):
         """The body, again where a variable turned out to differ among more threads than was thought."""
         found = len(self.sink.items)
-        while True:
+        self.shrinking = frozenset(shrinking(s.body))
+        for attempt in count():
+            if attempt == ATTEMPTS:  # a long chain of variables: all that are left may differ everywhere
+                self.var_levels = dict.fromkeys(self.var_levels, Level.LANE) | {(b.name, b.span): Level.LANE for v in walk(s.body) if isinstance(v, Var) for b in v.bindings}
             known = dict(self.var_levels)
             self.fragments.clear()
             body = self.block(s.body)

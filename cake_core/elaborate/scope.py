@@ -10,6 +10,8 @@ from cake_core.ir.nodes import Expr, Node
 from cake_core.ir.types import Type, Unknown
 from cake_core.source import Span
 
+#: Names that a suggestion lists, where none is like the one that was written.
+LISTED = 12
 #: Names that the language gives a meaning, in one form of a text or in both.
 RESERVED = ("leader", "warp", "cluster")
 
@@ -43,6 +45,13 @@ class Scope:
                 return scope.names[name]
             scope = scope.parent
         return None
+
+    def change(self, name: str, symbol: Symbol) -> None:
+        """Say something else of a name, where it is bound."""
+        scope = self
+        while name not in scope.names:
+            scope = scope.parent
+        scope.names[name] = symbol
 
     def visible(self) -> list[str]:
         seen: dict[str, None] = {}
@@ -78,6 +87,8 @@ def suggestion(name: str, known, what: str = "") -> str | None:
     known = sorted(set(known))
     same = [k for k in known if sorted(k) == sorted(name)]  # letters in another order
     close = same or get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else (f"known {what}: {', '.join(known)}" if what and known else None)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known {what}: {', '.join(known)}" if what and 0 < len(known) <= LISTED else None
 
 

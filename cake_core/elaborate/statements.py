@@ -11,10 +11,8 @@ from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, range_of, typed
 from cake_core.ir import ranges
-from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
-    Binary,
     Block,
     Call,
     CallStmt,
@@ -52,7 +50,7 @@ UNFINISHED = {Group: "'group' is"}
 KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Turn, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
 KERNEL_ALONE = {Tiles: "a tile schedule", Pipeline: "a pipeline", Turn: "a turn", Role: "a role"}
 #: Statements that the unrolled loops of a kernel may become.
-UNROLLED = 4096
+UNROLLED = 1024
 
 
 class Statements(Declarations, Roles):
@@ -208,12 +206,7 @@ class Statements(Declarations, Roles):
 
     def _var_range(self, name: str, start: ranges.Range) -> ranges.Range:
         """A variable that starts at or above 0 and only ever grows stays there; anything else is unbounded."""
-        body = self.role.body if self.role else ()
-        grows = all(
-            isinstance(a.value, Binary) and a.value.op == "+" and a.value.left == Name(name) and isinstance(a.value.right, Int) and a.value.right.value >= 0
-            for a in walk(body)
-            if isinstance(a, Assign) and a.target == Name(name)
-        )
+        grows = self.role is None or name not in self.shrinking
         return ranges.at_least(start.lo) if grows and start.nonneg else ranges.ANY
 
     def _assign(self, s: Assign) -> Assign:
@@ -240,6 +233,7 @@ class Statements(Declarations, Roles):
         level = max(level_of(value), *(level_of(*_deciders(around)) for around in self.inside), Level.INSTANCE)
         if level > symbol.type.level:
             self.var_levels[name.id, symbol.span] = level
+            self.scope.change(name.id, replace(symbol, type=replace(symbol.type, level=level)))
         return replace(s, target=target, value=value)
 
     def _is_empty(self, e: Expr, target) -> bool:

@@ -21,6 +21,8 @@ from cake_core.ir.types import Scalar
 PEELED = (8, 4, 0)
 #: Trip counts up to this are followed exactly where they are constant; again by the number of loops around.
 EXACT = (16, 8, 2)
+#: Bodies that one analysis follows before it stops to tell iterations apart: loops in loops multiply.
+BUDGET = 1000
 #: Rounds of a fixpoint before it is widened.
 ROUNDS = 32
 
@@ -169,6 +171,16 @@ class Loops(Generic[State]):
     widen: Callable[[State, State], State]
     _facts: dict[int, Facts] = field(default_factory=dict)
     _results: dict[tuple, State] = field(default_factory=dict)
+    _runs: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether cases are told apart no more: what follows is coarser, and still right."""
+        return self._runs > BUDGET
+
+    def _run(self, body: Block, state: State, positions: Positions) -> State:
+        self._runs += 1
+        return self.run(body, state, positions)
 
     def over(self, s: For | While, state: State, positions: Positions) -> State:
         """The state behind a loop, whatever its trip count."""
@@ -186,14 +198,17 @@ class Loops(Generic[State]):
         if index is None or index in facts.rebound:
             return self.join(state, self._repeat(s.body, state, {k: v for k, v in around.items() if not isinstance(s, For) or k not in s.pattern}))
         depth = min(sum(p.known for k, p in around.items() if k != index and isinstance(p, Position)), len(PEELED) - 1)
-        head, tail = min(facts.head, PEELED[depth]), min(facts.tail, PEELED[depth])
+        if self.spent:
+            depth = len(PEELED) - 1
+        # a guard farther in than is followed stays undecided, so nothing is gained by following part of the way
+        head, tail = (n if n <= PEELED[depth] else 0 for n in (facts.head, facts.tail))
         least, most = facts.trips
         followed = head + tail
         if least == most and most <= EXACT[depth]:
             followed = most
 
         def trip(state: State, done: Interval, left: Interval) -> State:
-            return self.run(s.body, state, around | {index: Position(done, left, facts.lo, facts.hi)})
+            return self._run(s.body, state, around | {index: Position(done, left, facts.lo, facts.hi)})
 
         results = []
         for n in range(least, (followed if most is None else min(most, followed)) + 1):
@@ -219,9 +234,9 @@ class Loops(Generic[State]):
 
     def _repeat(self, body: Block, state: State, positions: Positions) -> State:
         """The state after one iteration or more."""
-        now = self.run(body, state, positions)
+        now = self._run(body, state, positions)
         rounds = 0
-        while (joined := self.join(now, self.run(body, now, positions))) != now:
+        while (joined := self.join(now, self._run(body, now, positions))) != now:
             rounds += 1
             now = self.widen(now, joined) if rounds > ROUNDS else joined
         return now

@@ -9,8 +9,8 @@ kernel scale(N: i32, A: in f32[N], B: out f32[N])
     frag x: f32[T] vec 2
     for i in t {
       x = load(A[i * T +: T], fill = 0)
-      for j in 0 .. 2048 unroll { sync main }
-      for j in 0 .. 2049 unroll { sync main }
+      for j in 0 .. 600 unroll { sync main }
+      for j in 0 .. 600 unroll { sync main }
       store B[i * T +: T] <- x * 2
     }
   }
