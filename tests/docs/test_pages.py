@@ -85,7 +85,8 @@ def test_paths_that_pages_name_are_there():
 def test_every_kernel_has_a_row():
     text = (ROOT / "kernels" / "README.md").read_text(encoding="utf-8")
     kernels = [p.relative_to(ROOT / "kernels") for p in (ROOT / "kernels").rglob("*.cake")]
-    assert [str(k) for k in kernels if f"[`{k.with_suffix('')}`]({k})" not in text] == []
+    missing = [str(k) for k in kernels if f"[`{k.with_suffix('')}`]({k})" not in text]
+    assert missing == [], "give it a row in kernels/README.md"
 
 
 def test_version_and_changelog_agree():
