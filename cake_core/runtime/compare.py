@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cake_core.runtime.device_array import DeviceArray, Memory
 from cake_core.runtime.driver import Driver
-from cake_core.runtime.elements import ELEMENTS
+from cake_core.runtime.elements import ELEMENTS, Element
 from cake_core.runtime.host import to_float64
 from cake_core.runtime.report import OutputReport
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 GUARD = 4096  # bytes on either side; a multiple of every alignment that a kernel asks for
 POISON = 0xFF  # every byte: a NaN in each float type, and one that no instruction produces
+INTEGER_POISON = 0xA5  # every byte of an integer, for which -1 would be too common a result
+
+
+def poison_of(elem: Element) -> int:
+    """The byte that an output of this type is filled with before a launch."""
+    return POISON if elem.lo is None else INTEGER_POISON
 
 
 class Guarded:
@@ -25,14 +31,15 @@ class Guarded:
         for extent in shape:
             nbytes *= extent
         self._memory = Memory(nbytes + 2 * GUARD, device, driver)
-        self._memory.fill(POISON)
+        self.poison = poison_of(ELEMENTS[elem])
+        self._memory.fill(self.poison)
         self.array = DeviceArray(shape, elem, device, driver, self._memory, GUARD)
 
     def guard_bytes(self) -> int:
         """Bytes of the bands that were changed. The upper band starts at the array's last byte, however small it is."""
         low = self._memory.read(self._memory.pointer, GUARD)
         high = self._memory.read(self._memory.pointer + GUARD + self.array.nbytes, GUARD)
-        return sum(len(band) - band.count(POISON) for band in (low, high))
+        return sum(len(band) - band.count(self.poison) for band in (low, high))
 
 
 def judge(name: str, guarded: Guarded, expected: numpy.ndarray | None, admitted: numpy.ndarray | None) -> OutputReport:
@@ -43,10 +50,8 @@ def judge(name: str, guarded: Guarded, expected: numpy.ndarray | None, admitted:
     array = guarded.array
     bits = array.numpy()
     guard = guarded.guard_bytes()
-    is_poison = np.zeros(bits.shape, bool)
-    if array.elem.lo is None:
-        words = bits.view({2: np.uint16, 4: np.uint32}[array.elem.bytes])
-        is_poison = words == np.iinfo(words.dtype).max
+    words = np.ascontiguousarray(bits).view({1: np.uint8, 2: np.uint16, 4: np.uint32}[array.elem.bytes])
+    is_poison = words == int.from_bytes(bytes([guarded.poison] * array.elem.bytes), "little")
     if expected is None:
         return OutputReport(name, array.shape, array.elem.name, False, None, None, 0, int(is_poison.sum()), guard)
     got, expected = to_float64(bits, array.elem), np.asarray(expected, np.float64)

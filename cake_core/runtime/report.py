@@ -34,7 +34,7 @@ class OutputReport:
 
     `worst`: the largest finite error over what the tolerance admits there (None: not compared, or nothing finite); over 1
     is wrong. `error_rms`: norm of the error over the norm of the reference (None also where the reference is 0). `wrong`: elements outside the tolerance, `unwritten`:
-    elements that still held the NaN poison where the reference has a number, `guard_bytes`: bytes changed next to the
+    elements that still held the poison where the reference has a number, `guard_bytes`: bytes changed next to the
     output. `first_wrong`: index of the first wrong element.
     """
 

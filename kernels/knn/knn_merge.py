@@ -24,7 +24,7 @@ def inputs(shape, rng):
     keys = rng.integers(-20, 20, (SPLIT, q, KK)).astype(np.float32)
     indices = np.stack([rng.permutation(1000 * SPLIT * KK)[: SPLIT * KK] for _ in range(q)]).reshape(q, SPLIT, KK).transpose(1, 0, 2).astype(np.int32)
     none = rng.random(keys.shape) < 0.25
-    none[:, 0] = True  # a query that has nothing
+    none[:, 1:2] = True  # a query that has nothing
     keys, indices = np.where(none, np.float32(np.inf), keys), np.where(none, np.int32(-1), indices)
     keys[rng.random(keys.shape) < 0.02] = np.nan
     return {"V": np.ascontiguousarray(keys), "I": np.ascontiguousarray(indices)}
