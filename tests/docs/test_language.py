@@ -15,6 +15,7 @@ import pytest
 
 from cake_core.assemble import assemble, find_assembler
 from cake_core.diagnostics import CakeError
+from cake_core.elaborate import constants
 from cake_core.elaborate.roles import ROLE_WORDS, VERBS
 from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.ir.build import INTEGER_CALLS
@@ -92,6 +93,13 @@ def test_an_error_is_the_one_that_the_page_names(text, code, registry):
 
 def test_there_are_examples_of_both_kinds():
     assert len(GOOD) >= 8 and len(BAD) >= 10
+
+
+@pytest.mark.parametrize("expression, value", re.findall(r"`([^`]+)` is (-?\d+)\b", TEXT))
+def test_a_value_is_what_the_page_says(expression, value, registry):
+    text = f"cake 1\nkernel k(N: i32)\n  const VALUE = {expression}\n  target sm90\n{{\n  role r: 1 warp {{\n  }}\n}}\n"
+    (kernel,) = parse(Source("example.cake", text)).kernels
+    assert constants(kernel, registry, registry.architecture("sm90"), derived=False) == {"VALUE": int(value)}
 
 
 # --- the page is complete
