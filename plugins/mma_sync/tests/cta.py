@@ -133,8 +133,12 @@ class Cta:
                 return v[0] + v[1]
             case "sub":
                 return v[0] - v[1]
-            case "mul" if "lo" in suffixes or "wide" in suffixes:
+            case "mul" if {"lo", "wide", "f32"} & set(suffixes):
                 return v[0] * v[1]
+            case "ex2":
+                return np.exp2(v[0])
+            case "rcp":
+                return np.float32(1) / v[0]
             case "mad":
                 return v[0] * v[1] + v[2]
             case "shl":
@@ -196,10 +200,23 @@ class Cta:
         raise AssertionError(f"an access outside of all tensors: {address:#x}")
 
     def do_ld(self, suffixes, operands, mask):
+        if suffixes[0] == "global":
+            self.load(operands, mask)
+            return
         assert suffixes[0] == "param"
         name = operands[1].strip("[]")
         value = self.tensors[name[4:]][0] if name.startswith("ptr_") else self.scalars[name[4:]]
         self.write(operands[0], np.full(self.threads, value, np.int64), mask)
+
+    def load(self, operands, mask):
+        at, registers = self.address(operands[1]), self.split(operands[0].strip("{}"))
+        for i, r in enumerate(registers):
+            value = np.zeros(self.threads, np.int64)
+            for t in np.flatnonzero(mask):
+                data, offset = self.memory(at[t] + 4 * i)
+                assert offset % (4 * len(registers)) == 4 * i
+                value[t] = struct.unpack_from("<I", data, offset)[0]
+            self.write(r, value, mask)
 
     def do_st(self, suffixes, operands, mask):
         assert suffixes[0] == "global"

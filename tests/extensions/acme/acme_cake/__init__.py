@@ -1,0 +1,1 @@
+"""Ada GPUs and fused activations for Cake."""
