@@ -75,13 +75,45 @@ def knn_merge(inputs):
     return out
 
 
+def moe_grouped(inputs):
+    off, w = inputs["OFF"], inputs["W"]
+    out = np.zeros((len(inputs["A"]), w.shape[1]), np.float32)
+    for e in range(len(w)):
+        out[off[e] : off[e + 1]] = gemm({"A": inputs["A"][off[e] : off[e + 1]], "B": w[e]})["D"]
+    return {"D": out}
+
+
+def attention(inputs, behind=0):
+    """Causal, a sequence and head at a time: f32, probabilities in bf16 where they meet V. `behind`: keys past the mask that are seen."""
+    q, k, v = (inputs[n] for n in "QKV")
+    cq, ck, f32 = inputs["CQ"], inputs["CK"], np.float32
+    o, lse = np.zeros(q.shape, f32), np.full((q.shape[1], q.shape[0]), -np.inf)
+    for b in range(len(cq) - 1):
+        rows, keys, lq, lk = slice(cq[b], cq[b + 1]), slice(ck[b], ck[b + 1]), cq[b + 1] - cq[b], ck[b + 1] - ck[b]
+        for h in range(q.shape[1] if lq and lk else 0):
+            key_head = h // (q.shape[1] // k.shape[1])
+            s = gemm({"A": q[rows, h], "B": k[keys, key_head]})["D"] * f32(inputs["sl2"])
+            s = np.where(np.tri(lq, lk, lk - lq + behind, dtype=bool), s, f32(-np.inf))
+            top = s.max(axis=1, keepdims=True)
+            p = np.exp2(s - np.where(np.isfinite(top), top, f32(0)))
+            total = p.sum(axis=1)
+            some = total > 0
+            weighted = p.astype(BF16).astype(f32) @ v[keys, key_head].astype(f32)
+            o[rows, h] = weighted / np.where(some, total, f32(1))[:, None]
+            with np.errstate(divide="ignore"):
+                lse[h, rows] = np.where(some, (top[:, 0] + np.log2(total)) * f32(np.log(2)), -np.inf)
+    return {"O": o, "LSE": lse}
+
+
 #: Kernel to an honest result in f32, and the input whose last column a wrong tail would lose (None: searches, see below).
 HONEST = {
+    "attn_fwd_sm90": (attention, None),
     "gemm_sm80": (gemm, "A"),
     "gemm_sm90": (gemm, "A"),
     "kmeans_assign_sm90": (kmeans_assign, None),
     "knn_merge": (knn_merge, None),
     "knn_part_sm90": (knn_part, None),
+    "moe_grouped_sm90": (moe_grouped, "A"),
     "rmsnorm": (rmsnorm, "X"),
     "softmax": (softmax, "X"),
     "softmax_cluster": (softmax, "X"),
@@ -134,6 +166,25 @@ def test_a_kernel_that_leaves_something_out_is_not(path, shape):
     broken[name][:, -1] = 0
     for out, value in COMPUTE[path.stem](broken).items():
         assert not right(value, expected[out], admitted[out])
+
+
+ATTENTION = KERNELS / "attention" / "attn_fwd_sm90.py"
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 128, 128), (5, 8, 2, 700, 900)], ids=lambda s: "x".join(map(str, s)))
+def test_a_mask_that_is_one_key_off_is_not_within_the_tolerance(shape):
+    inputs, expected, admitted = run(ATTENTION, dict(zip(("B", "H", "HK", "TQ", "TK"), shape)))
+    for behind in (-1, 1):
+        for out, value in attention(inputs, behind).items():
+            assert not right(value, expected[out], admitted[out])
+
+
+def test_the_shapes_of_attention_have_empty_sequences_and_rows_without_keys():
+    companion = load_companion(ATTENTION)
+    drawn = [companion.call("inputs", s, np.random.default_rng(1)) for s in companion.call("shapes")]
+    assert any((np.diff(i["CQ"]) == 0).any() and len(i["CQ"]) > 2 for i in drawn)
+    assert any((np.diff(i["CK"]) == 0).any() and len(i["Q"]) for i in drawn)
+    assert any((np.diff(i["CQ"]) > np.diff(i["CK"])).any() for i in drawn)
 
 
 @pytest.mark.parametrize("path", COMPANIONS, ids=lambda p: p.stem)
