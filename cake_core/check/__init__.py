@@ -7,12 +7,12 @@ function from a subject to findings; proofs over all schedules are not among the
 from __future__ import annotations
 
 from cake_core.architecture import Architecture
-from cake_core.check import barriers, groups, meetings, registers, shared, warps
+from cake_core.check import barriers, groups, meetings, registers, shared, tensor, warps
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Diagnostic, Sink
 from cake_core.ir.nodes import Kernel
 
-CHECKS = (warps.check, shared.check, registers.check, barriers.check, meetings.check, groups.check)
+CHECKS = (warps.check, shared.check, tensor.check, registers.check, barriers.check, meetings.check, groups.check)
 
 
 def check(kernel: Kernel, registry, arch: Architecture) -> list[Diagnostic]:

@@ -110,6 +110,8 @@ HONEST = {
     "attn_fwd_sm90": (attention, None),
     "gemm_sm80": (gemm, "A"),
     "gemm_sm90": (gemm, "A"),
+    "gemm_sm100": (gemm, "A"),
+    "gemm_sm100_pair": (gemm, "A"),
     "kmeans_assign_sm90": (kmeans_assign, None),
     "knn_merge": (knn_merge, None),
     "knn_part_sm90": (knn_part, None),

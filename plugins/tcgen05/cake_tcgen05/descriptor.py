@@ -1,0 +1,51 @@
+"""Descriptors of operands in shared memory (PTX ISA, tcgen05, Shared Memory Descriptor; Matrix Descriptor Encode).
+
+    bits  0-13   start address >> 4
+    bits 16-29   leading dimension byte offset >> 4
+    bits 32-45   stride dimension byte offset >> 4
+    bits 46-48   1
+    bits 49-51   base offset: 0, every pattern starts at a multiple of 8 of its rows
+    bit  52      0: the leading offset is relative
+    bits 61-63   swizzle: 0 none, 2 is 128 bytes, 4 is 64, 6 is 32
+
+A shared address has 18 bits, so that its upper 14 need no mask. Under a swizzle of S bytes a pattern is 8 rows of S bytes:
+
+    K-major    stride from one group of 8 rows to the next, 8 S; the leading offset is not used, 1 as others write it
+    MN-major   leading from one column panel (S bytes of M or N) to the next, stride from one group of 8 K to the next, 8 S
+
+One instruction takes 32 bytes of K. The next step inside a pattern's rows adds 32 bytes to the start address and nothing else:
+the swizzle permutes bits of the absolute address, so the pattern stays where it is.
+"""
+
+from __future__ import annotations
+
+from cake_core.primitive import LowerContext
+from cake_core.ptx.builder import Reg
+from cake_tcgen05.operand import PATTERN, Operand
+
+VERSION = 1 << 46
+MODE = {128: 2, 64: 4, 32: 6}
+
+
+def constant_bits(swizzle: int, leading: int, stride: int) -> int:
+    """All of a descriptor but the start address; offsets in bytes."""
+    return MODE[swizzle] << 61 | VERSION | stride >> 4 << 32 | leading >> 4 << 16
+
+
+def descriptor(cx: LowerContext, operand: Operand, swizzle: int) -> Reg:
+    """The descriptor of the operand's first K step: three instructions, everything constant folded into one."""
+    leading = 16 if operand.k_major else cx.panel(operand.expr)[1]
+    start = cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", cx.shared_address(operand.expr), 4))
+    return cx.b.op("or.b64", start, constant_bits(swizzle, leading, PATTERN * swizzle))
+
+
+def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:
+    """The descriptor of a part `byte_offset` behind the first."""
+    return cx.b.op("add.s64", base, byte_offset >> 4) if byte_offset else base
+
+
+def offset(cx: LowerContext, operand: Operand, swizzle: int, depth: int) -> int:
+    """Bytes from the operand's first element to the first one of K step `depth`."""
+    row, column = (0, depth) if operand.k_major else (depth, 0)
+    columns, stride = cx.panel(operand.expr)
+    return column // columns * stride + row * swizzle + column % columns * operand.elem.bytes

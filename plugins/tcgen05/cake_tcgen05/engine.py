@@ -1,0 +1,21 @@
+"""What all statements of the tensor engine share."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+CAPABILITIES = frozenset({"tcgen05"})
+#: The operation that commits what a thread gave to the engine.
+COMMIT = "tcgen05.commit"
+#: Lanes of tensor memory, and those that one warp of four reaches by loads and stores (PTX ISA, tcgen05 access restrictions).
+LANES, WARP_LANES = 128, 32
+
+
+class Paired(Protocol):
+    pair: bool
+
+
+def cta_group(cx: Paired) -> str:
+    """`.cta_group` of every statement of a kernel: one engine, or that of a pair. A kernel has one kind (PTX ISA, tcgen05,
+    CTA pair; ptxas refuses a mix), so the cluster clause decides."""
+    return f"cta_group::{2 if cx.pair else 1}"

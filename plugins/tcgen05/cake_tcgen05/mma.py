@@ -1,0 +1,242 @@
+"""`tcgen05.mma`: a product of the tensor engine, accumulated in tensor memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.diagnostics import CakeError, fail
+from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
+from cake_core.ir.build import by_leader
+from cake_core.ir.nodes import Binary, Block, Int, Name, Op
+from cake_core.ir.places import place_of, root
+from cake_core.ir.types import F32
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.ptx.builder import Addr, Reg
+from cake_core.ptx.builder import Operand as PtxOperand
+from cake_tcgen05.descriptor import advanced, descriptor, offset
+from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, cta_group
+from cake_tcgen05.instruction import KINDS, STEP_BYTES, Kind, instruction_descriptor, kind_of
+from cake_tcgen05.operand import PATTERN, SWIZZLES, Operand, left, right
+
+MOST_N = 256
+#: N in steps that every kind takes at M = 128, and at M = 256 in a pair (PTX ISA, tcgen05.mma, table of shapes; CUTLASS,
+#: cute/arch/mma_sm100_umma.hpp, whose assertions are narrower than the table in places; what both admit is admitted here).
+STEP_N = {False: 16, True: 32}
+COLUMN_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mma(Operation):
+    """`tcgen05.mma d += a @ b [init c]`, or `d = a @ b`, which starts from zero; `init c` does so where the condition c holds.
+
+    d: f32 [128, N] in tensor memory, N of 16 up to 256. A: `[128, K]` in shared or tensor memory, or the `.T` of a `[K, 128]`
+    in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
+    bf16 or f16; f32 with `kind tf32`, which takes 19 bits of each.
+
+    In a pair each CTA holds 128 rows of A and of d, and half of the N columns of B; the role `on pair[0]` issues the
+    product for both.
+    """
+
+    name: str = "tcgen05.mma"
+    operands: tuple[Parameter, ...] = (Parameter("d", "tile", ("tmem",), writable=True),)
+    arrows: tuple[str, ...] = ("+=", "=")
+    value: Parameter | None = Parameter("product", "product")
+    words: tuple[WordSpec, ...] = (
+        WordSpec("init", "condition", help="where it holds the product starts from zero"),
+        WordSpec("kind", "name", help="`tf32`: f32 elements are taken as tf32"),
+    )
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32); Instruction Descriptor; Shared Memory Descriptor"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        a, b = _factors(op)
+        _check_memory(op, a, b)
+        _check_kind(op, a, b)
+        _check_shapes(op, a, b, cx)
+        if op.arrow == "=" and op.words.get("init") is not None:
+            raise fail("type/word", "'init' on a product that starts from zero anyway", op.words.get("init").span, fix="write `+=`, or leave `init` out")
+        if cx.pair and cx.on is None:
+            raise fail(
+                "ptx/tcgen05-pair",
+                "both CTAs of the pair would issue the product",
+                op.span,
+                why="one CTA issues it for both, and a kernel has one kind of product (PTX ISA, tcgen05, CTA pair)",
+                fix="write `on pair[0]` on the role",
+            )
+        for operand in (a, b):
+            if not operand.in_tensor_memory:
+                _check_shared(operand, cx)
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        shared = [x for x in _factors(op) if not x.in_tensor_memory]
+        return tuple(Demand(x.name, fits, PATTERN * max(fits, default=0) or 16) for x in shared for fits in [_fitting(x)])
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        d = op.operands[0]
+        if cx.hand_off(d) is None:
+            name = root(d).id
+            raise fail(
+                "derive/no-hand-off",
+                f"nothing tells when the product in '{name}' is complete",
+                op.span,
+                resource=name,
+                why="the engine arrives at the full barrier of a pipeline slot that this role has acquired",
+                fix=f"put '{name}' into a pipeline of this role, and multiply between `acquire` and `commit`",
+            )
+        return (by_leader(op),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        d, done = op.operands[0], ByCommit(COMMIT)
+        reads = tuple(Access(x.expr, Mode.READ, Proxy.TENSOR if x.in_tensor_memory else Proxy.ASYNC, done, Issuer.LEADER) for x in _factors(op))
+        accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER),) if op.arrow == "+=" else ()
+        return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        b, (a_side, b_side) = cx.b, _factors(op)
+        kind, n = kind_of(a_side.elem.name, b_side.elem.name), op.operands[0].type.shape[1]
+        rows = LANES * (2 if cx.pair else 1)
+        described = instruction_descriptor(kind, a_side.elem.name, b_side.elem.name, rows, n, not a_side.k_major, not b_side.k_major)
+        opcode = f"tcgen05.mma.{cta_group(cx)}.kind::{kind.name}"
+        accumulate = _accumulates(op, cx)
+        d = Addr(b.add(*cx.tensor_address(op.operands[0])))
+        a_at, b_at = _steps(cx, a_side), _steps(cx, b_side)
+        step = STEP_BYTES // a_side.elem.bytes
+        for depth in range(0, a_side.depth, step):
+            b.emit(opcode, d, a_at(depth), b_at(depth), described, accumulate if depth == 0 else 1)
+
+
+def _factors(op: Op) -> tuple[Operand, Operand]:
+    product: Binary = op.value
+    return left(product.left), right(product.right)
+
+
+def _accumulates(op: Op, cx: LowerContext) -> PtxOperand:
+    """Whether the first step adds to D: the operand `enable-input-d`, a predicate or a number."""
+    if op.arrow == "=":
+        return 0
+    starts = op.words.get("init")
+    fresh = False if starts is None else cx.predicate(starts)
+    return int(not fresh) if isinstance(fresh, bool) else cx.b.op("not.pred", fresh)
+
+
+def _steps(cx: LowerContext, operand: Operand):
+    """A function from the start in K to the operand of one instruction; what it names is emitted once."""
+    if operand.in_tensor_memory:
+        variable, column = cx.tensor_address(operand.expr)
+        # one instruction reads 32 bytes of each row: 8 columns
+        return lambda depth: Addr(cx.b.add(variable, column + depth * operand.elem.bytes // COLUMN_BYTES))
+    swizzle = _width(cx.declaration(operand.name))
+    base: Reg = descriptor(cx, operand, swizzle)
+    return lambda depth: advanced(cx, base, offset(cx, operand, swizzle, depth))
+
+
+# --- checks --------------------------------------------------------------------------------------------------------
+
+
+def _check_memory(op: Op, a: Operand, b: Operand) -> None:
+    d = op.operands[0]
+    if d.type.slots:
+        raise fail("type/slot", f"'{root(d).id}' needs an index for its slot", d.span)
+    rows = place_of(d, root(d).type).parts[0]
+    if rows.lo != Int(0) or rows.size != LANES:
+        raise fail("ptx/tcgen05-rows", f"this part of '{root(d).id}' is not all of its {LANES} rows", d.span, why="not implemented: products of fewer rows")
+    for side, operand, allowed in (("left", a, ("shared", "tmem")), ("right", b, ("shared",))):
+        if operand.tile.space not in allowed:
+            raise fail(
+                "type/operand",
+                f"the {side} factor '{operand.name}' lies in '{operand.tile.space}'",
+                op.value.span,
+                why=f"it is read from {' or '.join(allowed)}",
+            )
+    if a.in_tensor_memory and not a.k_major:
+        raise fail("type/transposed", f"'{a.name}' lies in tensor memory and can't be transposed", op.value.span, fix="leave `.T` out")
+
+
+def _check_kind(op: Op, a: Operand, b: Operand) -> None:
+    if op.operands[0].type.elem != F32:
+        raise fail(
+            "type/element", f"the result is {op.operands[0].type.elem}", op.operands[0].span, why="not implemented: products that accumulate in another type than f32"
+        )
+    kind = kind_of(a.elem.name, b.elem.name)
+    if kind is None:
+        pairs = "; ".join(" and ".join(k.types) for k in KINDS)
+        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {pairs}")
+    _check_word(op, kind)
+    for operand in (a, b):
+        if not operand.k_major and not kind.mn_major:
+            raise fail(
+                "ptx/tcgen05-operand",
+                f"'{operand.name}' lies M- or N-major",
+                operand.expr.span,
+                resource=operand.name,
+                why="not implemented: factors of 32-bit elements whose rows are not along K",
+            )
+
+
+def _check_word(op: Op, kind: Kind) -> None:
+    word = op.words.get("kind")
+    named = word.id if isinstance(word, Name) else None
+    if word is None and kind.word:
+        types = " and ".join(kind.types)
+        raise fail(
+            "ptx/tcgen05-kind",
+            f"the engine takes {types} factors as {kind.name}",
+            op.value.span,
+            why="it reads the upper 19 bits of each element",
+            fix=f"write `kind {kind.name}` to say so",
+        )
+    if word is not None and (named != kind.name or not kind.word):
+        asking = [k.name for k in KINDS if k.word]
+        raise fail("ptx/tcgen05-kind", f"these factors have no product of kind '{named}'", word.span, why=f"`kind` is written for {', '.join(asking)} alone", fix="leave it out")
+
+
+def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
+    m, n = op.operands[0].type.shape
+    held = n // 2 if cx.pair else n  # columns of B in this CTA
+    where = " in each CTA of the pair" if cx.pair else ""
+    for what, mine, theirs, whose in (("rows", m, a.extent, a), ("columns", held, b.extent, b), ("depth", a.depth, b.depth, b)):
+        if mine != theirs:
+            owner = "the left factor" if what == "depth" else "the result"
+            raise fail(
+                "type/shape",
+                f"{what} of {owner} are {mine}{where}, of '{whose.name}' {theirs}",
+                op.value.span,
+                why="each CTA of a pair holds half of B's columns" if cx.pair and what == "columns" else None,
+                fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
+            )
+    step, depth = STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
+    for what, value, fine, rule in (
+        ("N", n, n % step == 0 and n <= MOST_N, f"a multiple of {step} up to {MOST_N}" + (" in a pair" if cx.pair else "")),
+        ("K", a.depth, a.depth % depth == 0, f"a multiple of {depth} for elements of {a.elem.bits} bits"),
+    ):
+        if not fine:
+            raise fail("ptx/tcgen05-shape", f"{what} is {value}", op.value.span, why=f"it must be {rule} (PTX ISA, tcgen05.mma)")
+
+
+def _check_shared(operand: Operand, cx: CheckContext) -> None:
+    if cx.form is Form.SCHEDULE:
+        if not _fitting(operand):
+            raise _unreachable(operand, operand.why_not(SWIZZLES[-1]))
+        return
+    declared = cx.declaration(operand.name)
+    swizzle = _width(declared)
+    if reason := operand.why_not(swizzle):
+        raise _unreachable(operand, reason)
+    at = declared.words.get("at")
+    if isinstance(at, Int) and at.value % (PATTERN * swizzle):
+        raise fail(
+            "ptx/tcgen05-align", f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}", at.span, resource=operand.name
+        )
+
+
+def _unreachable(operand: Operand, why: str | None) -> CakeError:
+    return fail("ptx/tcgen05-operand", f"no descriptor reaches this tile of '{operand.name}'", operand.expr.span, why=why, resource=operand.name)
+
+
+def _fitting(operand: Operand) -> tuple[int, ...]:
+    return tuple(s for s in SWIZZLES if operand.why_not(s) is None)
+
+
+def _width(declared) -> int:
+    value = declared.words.get("swizzle") if declared else None
+    return value.value if isinstance(value, Int) else 0

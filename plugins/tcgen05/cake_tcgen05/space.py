@@ -1,0 +1,47 @@
+"""`tmem x: T[slots][128, columns]`: a buffer in the tensor memory of a CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.ir.build import call
+from cake_core.ir.build import op as statement
+from cake_core.ir.nodes import Block, Expr
+from cake_core.ir.types import Elem
+from cake_core.primitive import Form, Space, WordSpec
+from cake_tcgen05.engine import CAPABILITIES, LANES
+
+COLUMN_BITS = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorMemory(Space):
+    """Row m is lane m; a column holds 32 bits of each row: one element of 32 bits, or two of 16, the first in the low half."""
+
+    def columns(self, shape: tuple[int, ...], elem: Elem) -> int | None:
+        if len(shape) != 2 or shape[0] != LANES or shape[1] * elem.bits % COLUMN_BITS:
+            return None
+        return shape[1] * elem.bits // COLUMN_BITS
+
+    def allocate(self, where: Expr, columns: int) -> Block:
+        # The permit goes back at once: a CTA allocates once, and its neighbours on the multiprocessor need not wait for its end.
+        return (statement("tcgen05.alloc", where, columns=columns), statement("tcgen05.relinquish"))
+
+    def address(self, where: Expr) -> Expr:
+        return call("load", where, by=4)
+
+    def release(self, address: Expr, columns: int) -> Block:
+        return (statement("tcgen05.dealloc", address, columns=columns),)
+
+
+TMEM = TensorMemory(
+    name="tmem",
+    memory="tensor",
+    words=(
+        WordSpec("at", "constant", Form.DERIVED, required=True, help="first column, counted from the allocation"),
+        WordSpec("base", "integer", Form.DERIVED, required=True, help="address of the allocation"),
+    ),
+    element_types=("f32", "i32", "u32", "bf16", "f16"),
+    capabilities=CAPABILITIES,
+    doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 rows and whole columns (PTX ISA, Tensor Memory, Addressing).",
+)

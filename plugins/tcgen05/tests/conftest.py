@@ -1,0 +1,195 @@
+"""Kernels compiled for sm100 with the whole compiler and assembled; nothing is executed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from cake_core.assemble import find_assembler
+from cake_core.diagnostics import CakeError
+from cake_core.pipeline import build
+from cake_core.plugins import load_registry
+from cake_core.source import Source
+
+KERNELS = Path(__file__).resolve().parents[3] / "kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    derived: str
+    ptx: str
+    advisories: tuple
+    usage: object
+    instructions: tuple[str, ...] = field(init=False)  # without comments
+
+    def __post_init__(self) -> None:
+        lines = (line.strip() for line in self.ptx.splitlines())
+        object.__setattr__(self, "instructions", tuple(line for line in lines if line and not line.startswith("//")))
+
+    def all(self, opcode: str) -> list[str]:
+        """The instructions whose opcode starts so, registers being called by their class alone."""
+        return [anonymous(i) for i in self.instructions if re.match(rf"(@!?%p\d+ )?{re.escape(opcode)}", i)]
+
+    def one(self, opcode: str) -> str:
+        found = set(self.all(opcode))
+        assert len(found) == 1, found
+        return found.pop()
+
+    def order(self, *opcodes: str) -> list[str]:
+        """Which of the opcodes stand in the text, in its order."""
+        return [o for i in self.instructions for o in opcodes if re.match(rf"(@!?%p\d+ )?{re.escape(o)}", i)]
+
+
+def anonymous(instruction: str) -> str:
+    return re.sub(r"%([a-z]+)\d+", r"%\1", instruction).rstrip(";")
+
+
+@pytest.fixture(scope="session")
+def registry():
+    return load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
+
+
+@pytest.fixture(scope="session")
+def assembler():
+    try:
+        return find_assembler()
+    except CakeError:
+        return None
+
+
+@pytest.fixture(scope="session")
+def compile_(registry, assembler):
+    """Compile a text; where an assembler is at hand the result has passed it."""
+
+    def run(text: str, name: str = "k.cake", **overrides) -> Compiled:
+        b = build(Source(name, text), registry, "sm100", overrides, assembler=assembler)
+        advisories = b.assembled.diagnostics if b.assembled else ()
+        return Compiled(b.derived_text, b.lowered.ptx, advisories, b.assembled.usage if b.assembled else None)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def refused(registry):
+    """The findings about a text: code, and all of what is said."""
+
+    def run(text: str, **overrides) -> list[tuple[str, str]]:
+        with pytest.raises(CakeError) as caught:
+            build(Source("k.cake", text), registry, "sm100", overrides)
+        return [(d.code, " | ".join(filter(None, (d.message, d.why, d.fix)))) for d in caught.value.diagnostics]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def one(compile_):
+    path = KERNELS / "gemm" / "gemm_sm100.cake"
+    return compile_(path.read_text(), path.name)
+
+
+@pytest.fixture(scope="session")
+def pair(compile_):
+    path = KERNELS / "gemm" / "gemm_sm100_pair.cake"
+    return compile_(path.read_text(), path.name)
+
+
+def product(
+    elem: str = "bf16", n: int = 128, k: int = 64, a: str = "K", b: str = "K", pair: bool = False, words: str = "", op: str = "="
+) -> str:
+    """One product of one tile. `a`, `b`: along which dimension the rows of the factor in shared memory run, "K" or "MN"; `a`
+    "tmem": in tensor memory."""
+    held, wide = n // 2 if pair else n, n if n <= 128 else 64
+    shape = {"K": f"128, {k}", "MN": f"{k}, 128", "tmem": f"128, {k}"}[a], {"K": f"{held}, {k}", "MN": f"{k}, {held}"}[b]
+    left, right = {"K": "a[s]", "MN": "a[s].T", "tmem": "at[v]"}[a], {"K": "b[s].T", "MN": "b[s]"}[b]
+    on, first = (" on pair", " on pair[0]") if pair else ("", "")
+    move = "role move: 4 warps aligned 4 { frag y: %s[128, %d]\n wait ab as s; acquire ap as v; y = 0; tcgen05.st at[v] <- y; tcgen05.wait.st; commit ap; release ab }" % (elem, k)
+    tmem = a == "tmem"
+    return f"""cake 1
+kernel k(A: in {elem}[{shape[0]}], B: in {elem}[{shape[1]}], D: out f32[128, {n}])
+  target sm100
+  {"cluster m = 2 pair m" if pair else ""}
+{{
+  shared a: {elem}[1][{shape[0]}], b: {elem}[1][{shape[1]}]
+  tmem acc: f32[1][128, {n}]{f", at: {elem}[1][128, {k}]" if tmem else ""}
+  pipeline ab: 1 {{ a, b }} from load{on} to mma{first}{", move" if tmem else ""}
+  pipeline accp: 1 {{ acc }} from mma{first} to epi{on}
+  {"pipeline ap: 1 { at } from move to mma" if tmem else ""}
+  role load: 1 warp{on} {{ acquire ab as s; tma.load a[s] <- A[0 +: {shape[0].split(", ")[0]}, 0 +: {shape[0].split(", ")[1]}]
+    tma.load b[s] <- B[0 +: {shape[1].split(", ")[0]}, 0 +: {shape[1].split(", ")[1]}]; commit ab }}
+  role mma: 1 warp{first} {{
+    acquire accp as u; wait ab as s{"; wait ap as v" if tmem else ""}
+    tcgen05.mma acc[u] {op} {left} @ {right} {words}
+    release ab{"; release ap" if tmem else ""}; commit accp
+  }}
+  {move if tmem else ""}
+  role epi: 4 warps aligned 4{on} {{
+    frag x: f32[128, {wide}]
+    wait accp as u
+    for j in 0 .. {n // wide} unroll {{
+      tcgen05.ld x <- acc[u][:, j * {wide} +: {wide}]; tcgen05.wait.ld
+      store D[0 +: 128, j * {wide} +: {wide}] <- x
+    }}
+    release accp
+  }}
+}}
+"""
+
+
+@pytest.fixture(scope="session")
+def text_of():
+    return product
+
+
+# --- values of the address arithmetic ----------------------------------------------------------------------------------
+
+_RUN = {
+    "mov": lambda a: a,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "shl": lambda a, b: a << b,
+    "shr": lambda a, b: a >> b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "rem": lambda a, b: a % b if b else 0,
+    "div": lambda a, b: a // b if b else 0,
+    "cvt": lambda a: a,
+    "mapa": lambda a, rank: rank << 24 | a & 0xFFFFFF,  # the rank stands above the offset (CUTLASS, peer bit mask)
+}
+
+
+@pytest.fixture(scope="session")
+def values():
+    """Operands of the instructions of one opcode, as numbers: every line is executed once, in text order, by one thread that knows
+    `symbols` (special registers, the base of shared memory); what is loaded is `loaded`, unless it is a parameter."""
+
+    def run(compiled: Compiled, opcode: str, symbols: dict[str, int], loaded: int = 0) -> list[list]:
+        known = dict(symbols)
+        found = []
+
+        def number(text: str):
+            text = text.strip()
+            if m := re.fullmatch(r"\[(%\w+)(?:\+(\d+))?\]", text):
+                return [known.get(m[1], 0) + int(m[2] or 0)]
+            if re.fullmatch(r"-?\d+", text):
+                return int(text)
+            return known.get(text, 0)
+
+        for line in compiled.instructions:
+            m = re.match(r"(?:@!?%p\d+ )?([\w.:]+) (.*);", line)
+            if not m:
+                continue
+            operands = re.split(r", (?![^{\[]*[}\]])", m[2])
+            if m[1].startswith(opcode):
+                found.append([number(o) for o in operands])
+            family = m[1].split(".")[0]
+            if family in _RUN and operands[0].startswith("%") and not m[1].startswith(("and.pred", "or.pred")):
+                known[operands[0]] = _RUN[family](*(number(o) for o in operands[1:]))
+            elif m[1].startswith("ld.shared"):
+                known[operands[0]] = loaded
+        return found
+
+    return run
