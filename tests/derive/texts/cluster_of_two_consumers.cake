@@ -1,0 +1,44 @@
+cake 1
+kernel mm(M: i32, N: i32, K: i32, C: in f32[32], A: in bf16[M, K], B: in bf16[N, K], D: out bf16[M, N])
+  require 1 <= M, M <= 65536, 1 <= N, N <= 65536, 0 <= K, K <= 65536, N % 8 == 0, K % 8 == 0
+  target sm90
+  cluster m = 2
+{
+  let nk = ceildiv(K, 64)
+  tiles t = persistent(m: ceildiv(M, 128), n: ceildiv(N, 128))
+  shared c: f32[4][32], a: bf16[4][128, 64], b: bf16[4][128, 64]
+  pipeline ab: 4 { a, b, c } from load to math, peek
+  role load: 1 warp {
+    for (m, n) in t {
+      for k in 0 .. nk {
+        acquire ab as s
+        tma.load a[s] <- A[m * 128 +: 128, k * 64 +: 64]
+        tma.load b[s] <- B[n * 128 +: 128, k * 64 +: 64] multicast m
+        tma.load c[s] <- C[0 +: 32]
+        commit ab
+      }
+    }
+  }
+  role peek: 2 warps {
+    for (m, n) in t {
+      for k in 0 .. nk {
+        wait ab as s
+        let first = load(c[s][0])
+        release ab
+      }
+    }
+  }
+  role math[2]: 1 warpgroup {
+    frag acc: f32[64, 128]
+    for (m, n) in t {
+      acc = 0
+      for k in 0 .. nk {
+        wait ab as s
+        wgmma acc += a[s][64 * math.i +: 64, :] @ b[s].T
+        wgmma.wait 0
+        release ab
+      }
+      store D[m * 128 + 64 * math.i +: 64, n * 128 +: 128] <- bf16(acc)
+    }
+  }
+}
