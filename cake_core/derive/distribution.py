@@ -89,10 +89,9 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]], ar
     if (layout := _beside(d, around)) is not None:
         return layout
     given = {w.name for w in d.words.items}
-    for layout in registry.layouts.values():
-        names = {w.name for w in layout.words}
-        if names and names <= given:
-            return layout
+    named = [x for x in registry.layouts.values() if x.words and {w.name for w in x.words} <= given]
+    if named:  # where none fits, the first one says why
+        return next((x for x in named if _fits(x, d, around)), named[0])
     raise fail("derive/no-layout", f"nothing says how fragment '{d.name}' lies over the threads", d.span, resource=d.name, fix="use it in an operation that has a layout, or give it `vec n`")
 
 
@@ -110,16 +109,16 @@ def _beside(d: Declaration, around: Around) -> Layout | None:
     there are several."""
     if d.words.get("over") is None:
         return None
-    shape, elem = tuple(e.value for e in d.declared.groups[-1]), element_of(d.declared)
-    fitting = {
-        layout.name: layout
-        for layout in around.layouts
-        if layout.elements(shape, around.warps, layout_words(on_grid(d, layout, around.role)), elem) is not None
-    }
+    fitting = {layout.name: layout for layout in around.layouts if _fits(layout, d, around)}
     if len(fitting) > 1:
         names = " and ".join(f"'{n}'" for n in sorted(fitting))
         raise fail("derive/no-layout", f"'{d.name}' could lie along tiles of the layouts {names}", d.span, resource=d.name, fix="keep them in roles of their own")
     return next(iter(fitting.values()), None)
+
+
+def _fits(layout: Layout, d: Declaration, around: Around) -> bool:
+    shape = tuple(e.value for e in d.declared.groups[-1])
+    return layout.elements(shape, around.warps, layout_words(on_grid(d, layout, around.role)), element_of(d.declared)) is not None
 
 
 def on_grid(d: Declaration, layout: Layout, role: Role) -> Declaration:

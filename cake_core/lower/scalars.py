@@ -176,7 +176,8 @@ def divided(cx: Context, op: str, left: Expr, right: Expr) -> Operand:
     unsigned = elem_of(left).kind == "uint"
     if unsigned and op == "/" and isinstance(b, int) and b & (b - 1) == 0:
         return cx.b.shr(a, b.bit_length() - 1)  # an arithmetic shift would take the top bit for a sign
-    if isinstance(b, int) and b > 0 or unsigned or positive(right) or isinstance(a, int) and isinstance(b, int):
+    # A divisor that is surely not negative is positive wherever the quotient means anything.
+    if isinstance(b, int) and b > 0 or unsigned or nonneg(right) or isinstance(a, int) and isinstance(b, int):
         return (cx.b.floordiv if op == "/" else cx.b.mod)(a, b, unsigned or nonneg(left))
     return _signed(cx, op, a, b)
 

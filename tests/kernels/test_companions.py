@@ -105,6 +105,17 @@ def attention(inputs, behind=0):
     return {"O": o, "LSE": lse}
 
 
+def silu_mul_bias(inputs):
+    a, b, bias = (inputs[n].astype(np.float32) for n in ("A", "B", "BIAS"))
+    with np.errstate(over="ignore"):
+        return {"Y": a * (np.float32(1) / (np.float32(1) + np.exp2(a * -np.float32(np.log2(np.e))))) * b + bias}
+
+
+def scale_shift(inputs):
+    x, s, t = (inputs[n].astype(np.float64) for n in "XST")
+    return {"Y": (x * s[:, :, None] + t[:, None, :]).astype(np.float32)}  # a fused multiply-add: one rounding
+
+
 #: Kernel to an honest result in f32, and the input whose last column a wrong tail would lose (None: searches, see below).
 HONEST = {
     "attn_fwd_sm90": (attention, None),
@@ -117,6 +128,8 @@ HONEST = {
     "knn_part_sm90": (knn_part, None),
     "moe_grouped_sm90": (moe_grouped, "A"),
     "rmsnorm": (rmsnorm, "X"),
+    "scale_shift": (scale_shift, "T"),
+    "silu_mul_bias": (silu_mul_bias, "BIAS"),
     "softmax": (softmax, "X"),
     "softmax_cluster": (softmax, "X"),
 }
@@ -165,7 +178,7 @@ def test_a_kernel_that_leaves_something_out_is_not(path, shape):
     inputs, expected, admitted = run(path, shape)
     name = LOST[path.stem]
     broken = inputs | {name: inputs[name].copy()}
-    broken[name][:, -1] = 0
+    broken[name][..., -1] = 0
     for out, value in COMPUTE[path.stem](broken).items():
         assert not right(value, expected[out], admitted[out])
 

@@ -14,6 +14,7 @@ from cake_core.ptx.builder import Builder
 from cake_fragments.factor import FACTORS
 from cake_fragments.mma import MMA
 from cake_fragments.plugin import cake_primitives
+from cake_fragments.rows import ROWS
 from cake_fragments.space import FRAG
 from cake_fragments.vector import VECTOR
 
@@ -44,7 +45,10 @@ mma_tiles = st.one_of(mma_tiles, grid_tiles)
 vector_tiles = st.tuples(st.integers(1, 8), st.integers(1, 5), st.sampled_from([1, 2, 4, 8])).map(
     lambda t: ((32 * t[0] * t[1] * t[2],), t[0], {"vec": t[2]})
 )
-tiles = st.one_of(mma_tiles.map(lambda t: (MMA, *t)), vector_tiles.map(lambda t: (VECTOR, *t)))
+row_tiles = st.tuples(st.integers(1, 2), st.integers(1, 2), st.sampled_from([1, 2, 4, 8]), st.integers(1, 3)).map(
+    lambda t: ((t[3], 32 * t[0] * t[1] * t[2]), t[0], {"vec": t[2]})
+)
+tiles = st.one_of(mma_tiles.map(lambda t: (MMA, *t)), vector_tiles.map(lambda t: (VECTOR, *t)), row_tiles.map(lambda t: (ROWS, *t)))
 
 
 @settings(max_examples=40, deadline=None)
@@ -257,3 +261,56 @@ def test_what_is_offered():
     assert {"frag", "mma", "mma_a", "mma_b", "mma_a32", "mma_b32", "vector"} <= set(offered)
     assert FRAG.memory == "registers"
     assert all("PTX ISA" in p.doc for p in offered.values())
+
+
+# --- rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(row_tiles, st.data())
+def test_a_slice_of_rows_holds_their_elements(tile, data):
+    shape, warps, words = tile
+    lo = data.draw(st.integers(0, shape[0] - 1))
+    size = data.draw(st.integers(1, shape[0] - lo))
+    chosen = ROWS.select(shape, warps, (lo, 0), (size, shape[1]), words)
+    for thread in held(ROWS, shape, warps, words):
+        assert [thread[e] for e in chosen] == [c for c in thread if lo <= c[0] < lo + size]
+
+
+@settings(max_examples=20, deadline=None)
+@given(row_tiles)
+def test_tiles_along_the_axes_have_the_rows_and_columns_of_each_thread(tile):
+    """Every thread has each of its elements' row and column, at the place of its own in the tile along that axis."""
+    shape, warps, words = tile
+    whole = held(ROWS, shape, warps, words)
+    for n, axis in enumerate(("row", "col")):
+        along = held(ROWS, (shape[n],), warps, words | {"over": axis})
+        assert {len(t) for t in along} == {ROWS.elements((shape[n],), warps, words | {"over": axis}, F32)}
+        for two, one in zip(whole, along, strict=True):
+            assert {c[n] for c in two} == {i for (i,) in one}
+
+
+def test_one_thread_writes_what_all_hold():
+    cx = lambda t: SimpleNamespace(b=Builder(), lane=t % 32, warp=t // 32, thread=t)  # noqa: E731
+    assert [ROWS.owner(cx(t), {"over": "row", "vec": 4}) for t in (0, 1, 32)] == [True, False, False]
+    assert ROWS.owner(cx(5), {"over": "col", "vec": 4}) is True
+
+
+@pytest.mark.parametrize(
+    ("shape", "warps", "words", "elem"),
+    [
+        ((4, 256), 2, {"vec": 8}, F32),  # 64 threads take 512 columns at a time
+        ((256,), 1, {"vec": 8}, F32),  # that is `vector`'s
+        ((4, 64), 1, {"vec": 1}, BF16),  # no pairs
+        ((4,), 1, {"vec": 8, "over": "row"}, BF16),
+        ((4, 4), 1, {"vec": 8, "over": "row"}, F32),
+        ((4,), 1, {"over": "row"}, F32),  # along which tile?
+    ],
+)
+def test_rows_that_do_not_fit(shape, warps, words, elem):
+    assert ROWS.elements(shape, warps, words, elem) is None
+
+
+@pytest.mark.parametrize(("lo", "size"), [((0, 256), (4, 256)), ((0, 0), (4, 256)), ((3, 0), (2, 512)), ((-1, 0), (2, 512)), ((0, 0), (0, 512))])
+def test_rows_that_no_slice_takes(lo, size):
+    assert ROWS.select((4, 512), 1, lo, size, {"vec": 8}) is None
