@@ -11,6 +11,7 @@ from cake_core.plugins import load_registry
 from cake_core.runtime import DeviceArray, driver as driver_module, load
 from cake_core.runtime.companion import load_companion
 from cake_core.runtime.execute import run_artifact
+from cake_core.runtime.host import packed_bytes
 from cake_core.runtime.launch import MAX_GRID
 from cake_core.source import Source
 from cake_core.syntax import parse
@@ -64,6 +65,7 @@ def test_outputs_may_be_left_out(gpu, built):
         if isinstance(value, np.ndarray):
             elem = next(p.elem for p in kernel.manifest.params if p.name == name)
             arguments[name] = DeviceArray(value.shape, elem, 0, driver_module.driver())
+            arguments[name].copy_from(packed_bytes(value))
     out = kernel(**arguments)
     expected = companion.call("reference", inputs)
     outs = out if isinstance(out, tuple) else (out,)
