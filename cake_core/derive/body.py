@@ -13,7 +13,7 @@ from cake_core.derive.schedules import Schedule
 from cake_core.derive.turns import Turning
 from cake_core.derive.warps import NamedBarriers
 from cake_core.diagnostics import CakeError, Sink
-from cake_core.effects import Access, Fence, Mode, Proxy
+from cake_core.effects import Access, Effect, Fence, InGroup, Mode, Proxy, WaitGroup
 from cake_core.ir.flow import walk
 from cake_core.ir import ranges
 from cake_core.ir.build import add, assign, binary, mod
@@ -89,6 +89,7 @@ class Body(DeriveContext):
     held: HeldSlots
     distribution: Distribution | None = None
     unfenced: list[Span] = field(default_factory=list)
+    landing: frozenset[str] = frozenset()  # queues whose groups write such buffers: the writes are there when they have been waited for
 
     # --- DeriveContext
 
@@ -166,6 +167,8 @@ class Body(DeriveContext):
         counter = self._item_counter()
         if counter:
             cursors.append(counter)
+        effects = [e for s in walk(self.of.body) for e in effects_of(s, self.frame.registry)]
+        self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
         body = self._block(self.of.body)
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
         start += tuple(replace(s, span=self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
@@ -249,9 +252,16 @@ class Body(DeriveContext):
         s = self._functions(s)
         out = operation.derive(s, self)
         for e in effects_of(s, self.frame.registry):
-            if isinstance(e, Access) and e.mode is Mode.WRITE and e.proxy is Proxy.GENERIC and root(e.place) is not None and root(e.place).id in self.frame.other_proxies:
+            if isinstance(e, WaitGroup) and e.queue in self.landing or self._crosses(e) and not isinstance(e.completion, InGroup):
                 self.unfenced.append(s.span)
         return out
+
+    def _crosses(self, e: Effect) -> bool:
+        """A generic write of a buffer that something sees through another proxy."""
+        if not isinstance(e, Access) or e.mode is not Mode.WRITE or e.proxy is not Proxy.GENERIC:
+            return False
+        name = root(e.place)
+        return name is not None and name.id in self.frame.other_proxies
 
     def _fragment(self, d: Declaration) -> Declaration:
         layout = self.layouts[d.name]

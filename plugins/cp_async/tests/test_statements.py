@@ -6,6 +6,8 @@ import pytest
 
 from cake_core.diagnostics import CakeError
 from cake_core.effects import Access, CommitGroup, InGroup, Mode, Proxy, WaitGroup
+from cake_core.ir.nodes import Program
+from cake_core.ir.printer import program_text
 from cake_cp_async.copy import COPY
 from cake_cp_async.groups import COMMIT, WAIT
 
@@ -178,3 +180,43 @@ def test_a_pipeline_is_not_filled_by_groups(typed, registry, arch):
         derive(typed(pipelined, sm90), registry, sm90)
     (d,) = raised.value.diagnostics
     assert d.code == "derive/not-implemented" and "groups" in d.message
+
+
+CROSSING = """cake 1
+kernel k(K: i32, A: in bf16[64, K], B: in bf16[64, K], D: out f32[64, 64])
+  require 0 <= K, K <= 65536, K % 8 == 0
+  target sm90
+{
+  tiles t = grid(m: 1)
+  shared a: bf16[2][64, 64], b: bf16[2][64, 64]
+  role main: 1 warpgroup {
+    frag acc: f32[64, 64]
+    for m in t {
+      acc = 0
+      for k in 0 .. ceildiv(K, 64) {
+        cp.async a[k % 2] <- A[:, k * 64 +: 64]
+        cp.async b[k % 2] <- B[:, k * 64 +: 64]
+        cp.async.commit
+        cp.async.wait 0
+        sync main
+        wgmma acc += a[k % 2] @ b[k % 2].T
+        wgmma.wait 0
+        sync main
+      }
+      store D[:, :] <- acc
+    }
+  }
+}
+"""
+
+
+def test_what_has_landed_is_fenced_before_another_proxy_reads_it(typed, registry):
+    """Copies are generic writes that are there when their group has been waited for: the fence stands behind the wait, not behind the copy."""
+    from cake_core.derive import derive
+
+    sm90 = registry.architectures["sm90"]
+    made = program_text(Program(1, True, (derive(typed(CROSSING, sm90), registry, sm90),)))
+    words = [line.split()[0] for line in made.splitlines() if line.strip()]
+    at = words.index("cp.async.wait")
+    assert words[at : at + 4] == ["cp.async.wait", "fence.proxy.async", "bar.sync", "wgmma.fence"]
+    assert words.count("fence.proxy.async") == 1
