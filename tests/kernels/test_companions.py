@@ -1,5 +1,6 @@
 """The kernels' references and tolerances, without a GPU: a right result in f32 passes, each kind of wrong one does not."""
 
+import math
 from pathlib import Path
 
 import ml_dtypes
@@ -20,6 +21,12 @@ def gemm(inputs):
     for k in range(0, a.shape[1], 16):
         total = (total.astype(np.float64) + a[:, k : k + 16].astype(np.float64) @ b[:, k : k + 16].T.astype(np.float64)).astype(np.float32)
     return {"D": total}
+
+
+def gemm_bias_gelu(inputs):
+    x = (gemm(inputs)["D"] + inputs["BIAS"].astype(np.float32)).astype(np.float64)
+    erf = np.vectorize(math.erf, otypes=[np.float64])(x / np.sqrt(2))
+    return {"D": (x * (1 + erf) / 2).astype(np.float32)}
 
 
 def rmsnorm(inputs):
@@ -119,6 +126,7 @@ def scale_shift(inputs):
 #: Kernel to an honest result in f32, and the input whose last column a wrong tail would lose (None: searches, see below).
 HONEST = {
     "attn_fwd_sm90": (attention, None),
+    "gemm_bias_gelu_sm90": (gemm_bias_gelu, "BIAS"),
     "gemm_sm80": (gemm, "A"),
     "gemm_sm90": (gemm, "A"),
     "gemm_sm100": (gemm, "A"),
