@@ -54,6 +54,9 @@ class Backend(Protocol):
     def entry_directives(self, launch: Launch) -> tuple[str, ...]:
         """The performance and cluster directives of an `.entry`, one a line."""
 
+    # Optional: `def leader_lane(self, builder: Builder) -> Reg`, a predicate that holds in one lane of the executing, converged
+    # warp, the same one whenever it is asked. Without it the leading lane of a warp is lane 0.
+
     def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
         """Emit the reads of the special registers that place a CTA; without clusters a CTA is a cluster of one."""
 

@@ -16,7 +16,7 @@ from cake_core.lower.context import Context
 from cake_core.lower.faults import blamed
 from cake_core.lower.statements import block
 from cake_core.lower.walk import walk
-from cake_core.ptx.builder import Operand
+from cake_core.ptx.builder import Operand, Reg
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,20 @@ def _unit(cx: Context, unit: Unit, body: Block) -> None:
     else:
         instance, warp = unit.instance, 0 if role.warps == 1 else b.sub(cx.warp, unit.first)
     thread = cx.lane if role.warps == 1 else b.add(b.shl(warp, 5), cx.lane) if unit.instance is None else b.sub(cx.thread, 32 * unit.first)
-    warp_leader = b.compare("==", cx.lane, 0)
-    leader = warp_leader if role.warps == 1 else b.compare("==", thread, 0)
+    warp_leader = leader_lane(cx)
+    leader = warp_leader if role.warps == 1 else _first(cx, warp, thread, warp_leader)
     names = {**cx.names, "leader": leader, "warp.leader": warp_leader, "warp": warp, f"{role.name}.i": instance}
     block(replace(cx, names=names, warps=role.warps, warp=warp, thread=thread), body)
+
+
+def leader_lane(cx: Context) -> Reg:
+    """Whether this is the leading lane of its converged warp: lane 0, or the one that the target prefers (`Backend`)."""
+    chosen = getattr(cx.arch.backend(), "leader_lane", None)
+    return chosen(cx.b) if chosen is not None else cx.b.compare("==", cx.lane, 0)
+
+
+def _first(cx: Context, warp: Operand, thread: Operand, leads: Reg) -> Reg:
+    """The leading lane of an instance's first warp."""
+    if not hasattr(cx.arch.backend(), "leader_lane"):
+        return cx.b.compare("==", thread, 0)
+    return cx.b.op("and.pred", cx.b.compare("==", warp, 0), leads)

@@ -60,14 +60,18 @@ kernel gemm_sm100(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D:
   role epi: 4 warps aligned 4 {
     frag x: f32[128, EN]
     for (m, n) in t {
-      if nk > 0 { wait accp as u }
+      if nk > 0 {
+        wait accp as u
+      }
       for j in 0 .. BN / EN unroll {
         x = 0  # stays true at nk == 0
         if nk > 0 {
           tcgen05.ld x <- acc[u][:, j * EN +: EN]
           tcgen05.wait.ld
+          if j == BN / EN - 1 {
+            release accp  # every row is in registers: mma may fill the accumulator again
+          }
         }
-        if nk > 0 and j == BN / EN - 1 { release accp }  # every row is in registers: mma may fill the accumulator again
         tma.store.wait.read 1  # of the leader's bulk groups: slot j % 2 may be written again ...
         sync epi  # ... and every warp knows it
         store d[j % 2] <- bf16(x)

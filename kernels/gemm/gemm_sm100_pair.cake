@@ -66,14 +66,18 @@ kernel gemm_sm100_pair(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K
   role epi: 4 warps aligned 4 on pair {
     frag x: f32[PM / 2, EN]
     for (m, n) in t {
-      if nk > 0 { wait accp as u }
+      if nk > 0 {
+        wait accp as u
+      }
       for j in 0 .. BN / EN unroll {
         x = 0  # stays true at nk == 0
         if nk > 0 {
           tcgen05.ld x <- acc[u][:, j * EN +: EN]
           tcgen05.wait.ld
+          if j == BN / EN - 1 {
+            release accp  # every row is in registers; one arrival a warp, 8 in all, those of the second CTA remote
+          }
         }
-        if nk > 0 and j == BN / EN - 1 { release accp }  # one arrival a warp, 8 in all, those of the second CTA remote
         tma.store.wait.read 1  # of the leader's bulk groups: slot j % 2 may be written again ...
         sync epi  # ... and every warp knows it
         store d[j % 2] <- bf16(x)

@@ -25,6 +25,14 @@ class Blackwell:
             directives += [".explicitcluster", f".reqnctapercluster {launch.cluster}, 1, 1"]
         return tuple(directives)
 
+    def leader_lane(self, builder: Builder) -> Reg:
+        """PTX ISA, elect.sync: of the same members it elects the same lane every time. Where a branch depends on it ptxas knows
+        that one lane goes on; behind a comparison with the lane's number it writes a loop over the active lanes around
+        every instruction of the tensor engine and of bulk copies (ptxas 13.5)."""
+        leads = builder.reg("pred")
+        builder.emit("elect.sync", Sym(f"_|{leads}"), -1)
+        return leads
+
     def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
         """PTX ISA, special registers. Clusters lie along x, so the rank in the cluster is the coordinate on its axis."""
         if cluster == 1:

@@ -65,7 +65,7 @@ DERIVED = [
     ("core/tensor-allocation", "gives 0 back", [("    tcgen05.dealloc tmem_base columns 512\n", "")]),
     ("core/tensor-allocation", "ends at column 511, and the CTA takes 256", [("columns 512", "columns 256")]),
     ("core/tensor-overlap", "starts at column 256, inside 'acc'", [("at 0 base tmem_base", "at 0 base tmem_base, more: f32[1][128, 64] at 256 base tmem_base")]),
-    ("core/in-flight-at-hand-off", "wait for it before the hand-off", [("      x = 0.0\n      if nk > 0 {\n        tcgen05.ld x <- acc[u][:, 192 +: 64]\n        tcgen05.wait.ld\n      }", "      tcgen05.ld x <- acc[u][:, 192 +: 64]"), ("arrive accp_empty[accp_release % 2]\n        }", "arrive accp_empty[accp_release % 2]\n        }\n        tcgen05.wait.ld")]),
+    ("core/in-flight-at-hand-off", "wait for it before the hand-off", [("        tcgen05.wait.ld\n        tcgen05.fence.before\n", "        tcgen05.fence.before\n"), ("accp_release = accp_release + 1\n", "accp_release = accp_release + 1\n        tcgen05.wait.ld\n")]),
     ("core/fragment-in-flight", "wait for the group", [("        tcgen05.ld x <- acc[u][:, 0 +: 64]\n        tcgen05.wait.ld\n", "        tcgen05.ld x <- acc[u][:, 0 +: 64]\n")]),
     ("core/arrival-count", "its roles bring 0", [("            tcgen05.commit ab_empty[ab_release % 4]\n", "")]),
     ("core/arrival-count", "its roles bring 4", [("accp_empty: mbarrier[2] count 4", "accp_empty: mbarrier[2] count 1")]),
