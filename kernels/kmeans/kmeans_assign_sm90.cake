@@ -1,15 +1,30 @@
+# K-means assignment for Hopper: the nearest of K centroids for each point, 128 dimensions, bf16 inputs, f32 distances.
+#
+#   X [NB, N, 128] points and C [NB, K, 128] centroids of NB problems; CN [NB, K] the centroids' |c|^2. L [NB, N] gets
+#   the k of the least CN[k] - 2 x.c, which is |x - c|^2 less the |x|^2 that all k have in common.
+#   Of equal distances the smaller k wins, NaN never does, and a point without a distance below +inf has label 0.
+#
+# Who does what, in each CTA of a cluster of CL:
+#   load   one warp fills a ring of XS tiles of points, and one of ST tiles of centroids with their norms. The CTAs of a
+#          cluster have points of one problem: each loads a part of the centroids and multicasts it to all.
+#   math   two warpgroups, half of the points each. They take turns at the matrix unit: while one's product runs, the
+#          other reduces its own. No distance is ever written to memory.
+
 cake 1
-kernel kmeans_assign_sm90(NB: i32, N: i32, K: i32, X: in bf16[NB, N, 128], C: in bf16[NB, K, 128], CN: in f32[NB, K], L: out i32[NB, N])
-  # A cluster of CL CTAs shares one set of centroids: each loads a part of every tile and sends it to all.
+kernel kmeans_assign_sm90(NB: i32, N: i32, K: i32, X: in bf16[NB, N, 128], C: in bf16[NB, K, 128], CN: in f32[NB, K],
+                          L: out i32[NB, N])
   const BM = 256, BN = 128, XS = 2, ST = 3, CL = 2
-  require 1 <= NB, NB <= 65536, 1 <= N, N <= 16777216, 1 <= K, K <= 1048576, K % 4 == 0, NB * N <= 1073741824
+  # Upper bounds: indices are i32 and may not overflow. A multiple of 4: the norms are read in 16-byte pieces. One centroid
+  # at least: the least of nothing has no answer.
+  require 1 <= NB, NB <= 65536, 1 <= N, N <= 16777216, NB * N <= 1073741824, 1 <= K, K <= 1048576, K % 4 == 0
   target sm90
   cluster i = CL
 {
   let nc = ceildiv(K, BN)
-  tiles t = persistent(i: ceildiv(N, BM), b: NB)
-  shared x: bf16[XS][BM, 128]
-  shared c: bf16[ST][BN, 128], cn: f32[ST][BN]
+  tiles t = persistent(i: ceildiv(N, BM), b: NB)  # neighbouring CTAs share a set of centroids, which stays in the L2 cache
+
+  shared x: bf16[XS][BM, 128]  # 2 * 64 KB
+  shared c: bf16[ST][BN, 128], cn: f32[ST][BN]  # 3 * 32.5 KB; the sum is 230,912 bytes and the barriers
   pipeline xp: XS { x } from load to math
   pipeline cp: ST { c, cn } from load to math
   turn order over math
@@ -17,12 +32,12 @@ kernel kmeans_assign_sm90(NB: i32, N: i32, K: i32, X: in bf16[NB, N, 128], C: in
   role load: 1 warp regs 24 {
     for (i, b) in t {
       acquire xp as s
-      tma.load x[s] <- X[b, i*BM +: BM, :]
+      tma.load x[s] <- X[b, i * BM +: BM, :]
       commit xp
       for j in 0 .. nc {
         acquire cp as s
-        tma.load c[s] <- C[b, j*BN +: BN, :] multicast i
-        tma.load cn[s] <- CN[b, j*BN +: BN] multicast i
+        tma.load c[s] <- C[b, j * BN +: BN, :] multicast i  # rows past K are 0
+        tma.load cn[s] <- CN[b, j * BN +: BN] multicast i
         commit cp
       }
     }
@@ -39,16 +54,18 @@ kernel kmeans_assign_sm90(NB: i32, N: i32, K: i32, X: in bf16[NB, N, 128], C: in
         wait cp as cs
         take order
         wgmma s = x[xs][BM / 2 * math.i +: BM / 2, :] @ c[cs].T
-        pass order # the other instance's product queues behind this one, and runs while this one's is reduced
+        pass order  # the other instance's product queues behind this one
         let n2 = load(cn[cs], along = cols(s))
         wgmma.wait 0
         release cp
         s = n2 - 2 * s
-        if (j + 1) * BN > K { s = where(cols(s) + j*BN < K, s, +inf) } # rows past K are zero, and would win
-        (best, at) = fold(argmin, (best, at), s, cols(s) + j*BN)
+        if (j + 1) * BN > K {  # zero rows would win
+          s = where(cols(s) + j * BN < K, s, +inf)
+        }
+        (best, at) = fold(argmin, (best, at), s, cols(s) + j * BN)  # each lane of a row by itself
       }
       release xp
-      store L[b, i*BM + BM / 2 * math.i +: BM / 2] <- rowargmin(best, at)
+      store L[b, i * BM + BM / 2 * math.i +: BM / 2] <- rowargmin(best, at)  # clipped at N
     }
   }
 }
