@@ -18,9 +18,10 @@ README = HERE.parent / "README.md"
 MARKS = re.compile(r"(?<=<!-- results, written by bench/table.py -->\n).*?(?=<!-- end of results -->)", re.S)
 #: Rates that a side may carry: key in the JSON and the unit shown.
 RATES = {"tflop_per_s": "TFLOP/s", "gb_per_s": "GB/s"}
-SIDES = {"cake": "Cake", "torch": "torch", "copy": "copy", "compiled": "torch.compile"}
-#: Measured sizes of a row, by kernel: what names the shape.
-SIZES = ("M", "N", "K", "R", "C")
+#: What a kernel is timed beside; any other side is a kernel of ours, `cake` the one that the file is named after.
+OTHERS = {"torch": "torch", "copy": "a copy", "compiled": "torch.compile", "cudnn": "cuDNN", "fa3": "FlashAttention-3", "triton": "Triton"}
+#: Fields of a measured row that name no size.
+NO_SIZE = ("bytes", "planning_us")
 
 
 def read(folder: Path = HERE / "results") -> dict[str, dict]:
@@ -29,30 +30,51 @@ def read(folder: Path = HERE / "results") -> dict[str, dict]:
 
 def section(results: dict[str, dict]) -> str:
     """Markdown. Only what the files hold: a kernel that was not measured has no row."""
-    timed = {name: r for name, r in results.items() if "method" in r}
-    lines = ["| kernel | shape | launches | Cake | beside it (Cake's speed over it) |", "| --- | --- | --- | ---: | --- |"]
+    timed = {name: r for name, r in results.items() if measured(r)}
+    lines = ["| kernel | shape | bursts | beside it (speed of Cake over it) | sustained |", "| --- | --- | ---: | --- | --- |"]
     for name, r in timed.items():
-        for row in r["shapes"]:
-            shape = " × ".join(str(row[s]) for s in SIZES if s in row)
-            lines += [f"| `{name}` | {shape} | {mode} | {_rate(row[mode]['sides']['cake'])} | {_others(row[mode])} |" for mode in r["method"]]
+        lines += [line for row in measured(r) for line in _lines(name, row)]
     lines += ["", *filter(None, (_correct(results), _launch(results.get("launch")), _where(timed)))]
     return "\n".join(lines) + "\n"
 
 
+def measured(result: dict) -> list[dict]:
+    """The rows of a file that hold timings."""
+    return [row for row in result.get("shapes", ()) if any(isinstance(v, dict) and "sides" in v for v in row.values())]
+
+
+def ours(row: dict) -> list[str]:
+    return [side for side in row["burst"]["sides"] if side not in OTHERS]
+
+
+def _lines(name: str, row: dict) -> list[str]:
+    shape = ", ".join(k if v is True else f"{k} {v}" for k, v in row.items() if k not in NO_SIZE and isinstance(v, int) and v is not False and k != "equal_to_torch")
+    out = []
+    for side in ours(row):
+        kernel = name if side == "cake" else side
+        sustained = f"{_rate(row['sustained']['sides'][side])}; {_others(row['sustained'], side)}" if "sustained" in row else ""
+        out.append(f"| `{kernel}` | {shape} | {_rate(row['burst']['sides'][side])} | {_others(row['burst'], side)} | {sustained} |")
+    return out
+
+
 def _rate(side: dict) -> str:
-    return ", ".join(f"{side[key]} {unit}" for key, unit in RATES.items() if key in side)
+    return next((f"{side[key]} {unit}" for key, unit in RATES.items() if key in side), f"{side['median_us']} µs")
 
 
-def _others(measured: dict) -> str:
-    over = measured["cake_speed_over"]
-    return ", ".join(f"{SIDES.get(s, s)} {_rate(measured['sides'][s])} ({ratio:.3f})" for s, ratio in over.items())
+def _others(mode: dict, side: str) -> str:
+    """Medians of the same run: a ratio above 1 is for Cake."""
+    sides = mode["sides"]
+    return ", ".join(f"{OTHERS[s]} {_rate(v)} ({v['median_us'] / sides[side]['median_us']:.3f})" for s, v in sides.items() if s in OTHERS)
 
 
 def _correct(results: dict[str, dict]) -> str:
     """Random shapes against float64, of the files `check_*`."""
-    checked = {name.removeprefix("check_"): r for name, r in results.items() if name.startswith("check_")}
-    parts = [f"{name} on {len(r['shapes'])} shapes, {len(r['wrong'])} wrong" for name, r in checked.items()]
-    return f"Against float64 on random shapes, edges, padded rows and poisoned outputs: {'; '.join(parts)}." if parts else ""
+    parts = []
+    for name, r in results.items():
+        if name.startswith("check_"):
+            cases = next(r[k] for k in ("shapes", "cases", "runs") if k in r)
+            parts.append(f"{name.removeprefix('check_')} in {len(cases)} cases, {len(r['wrong'])} wrong")
+    return f"Against float64, random shapes with edges, poisoned outputs and guard bands: {'; '.join(parts)}." if parts else ""
 
 
 def _launch(r: dict | None) -> str:
