@@ -49,7 +49,7 @@ def check(subject: Subject, sink: Sink) -> None:
         at = (freed or taken)[0][1]
         sink.error(
             "core/tensor-allocation",
-            f"the kernel takes {held} columns of tensor memory and gives {sum(n for n, _ in freed)} back",
+            f"the kernel takes {held} columns of tensor memory and gives {sum(n for n, _ in freed) or 'none'} back",
             at,
             why="what a CTA does not give back is lost to those after it, which then wait for ever",
             fix="give back what was taken, behind the roles, by the warp that took it",
