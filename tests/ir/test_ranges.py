@@ -97,45 +97,38 @@ def test_numbers_stay_of_bounded_size():
 # --- whole expressions, as elaboration types them
 
 
-@st.composite
-def expressions(draw, depth: int = 3):
-    """(typed expression, function from the variables' values to its value, ranges of the variables)."""
-    if depth == 0 or draw(st.integers(0, 4)) == 0:
-        if draw(st.booleans()):
-            n = draw(SMALL)
-            return Int(n, type=Scalar(I32, Level.CTA, ranges.constant(n))), lambda env: n
-        name = draw(st.sampled_from("xyz"))
-        return Name(name), lambda env: env[name]
-    a, fa = draw(expressions(depth=depth - 1))
-    b, fb = draw(expressions(depth=depth - 1))
-    if draw(st.booleans()):
-        op = draw(st.sampled_from("+-*/%"))
-        python = FUNCTIONS[op][1]
-        return (op, a, b), lambda env: python(fa(env), fb(env))
-    name = draw(st.sampled_from(["min", "max", "ceildiv"]))
-    python = FUNCTIONS[name][1]
-    return (name, a, b), lambda env: python(fa(env), fb(env))
+TREES = st.recursive(
+    SMALL | st.sampled_from("xyz"),
+    lambda part: st.tuples(st.sampled_from(["+", "-", "*", "/", "%", "min", "max", "ceildiv"]), part, part),
+    max_leaves=8,
+)
+
+
+def evaluated(tree, env: dict[str, int]) -> int:
+    match tree:
+        case (name, a, b):
+            return FUNCTIONS[name][1](evaluated(a, env), evaluated(b, env))
+    return env[tree] if isinstance(tree, str) else tree
 
 
 def build(tree, types):
     match tree:
-        case Int():
-            return tree
-        case Name(id):
-            return Name(id, type=Scalar(I32, Level.CTA, types[id]))
+        case int():
+            return Int(tree, type=Scalar(I32, Level.CTA, ranges.constant(tree)))
+        case str():
+            return Name(tree, type=Scalar(I32, Level.CTA, types[tree]))
         case (op, a, b) if op in "+-*/%":
             return arithmetic(op, build(a, types), build(b, types), NOWHERE)
         case (name, a, b):
             return integer_call(Call(Name(name), (build(a, types), build(b, types))))
 
 
-@given(expressions(), st.tuples(values_in_ranges(), values_in_ranges(), values_in_ranges()))
-@settings(max_examples=60, deadline=None)
-def test_expressions_fold_to_their_value_and_keep_to_their_range(expression, variables):
-    tree, evaluate = expression
+@given(TREES, st.tuples(values_in_ranges(), values_in_ranges(), values_in_ranges()))
+@settings(max_examples=150, deadline=None)
+def test_expressions_fold_to_their_value_and_keep_to_their_range(tree, variables):
     env = {n: v for n, (v, _) in zip("xyz", variables, strict=True)}
     try:
-        expected = evaluate(env)
+        expected = evaluated(tree, env)
     except ZeroDivisionError:
         assume(False)
     typed = build(tree, {n: r for n, (_, r) in zip("xyz", variables, strict=True)})
