@@ -155,9 +155,17 @@ def test_the_results_are_those_of_the_files():
 def test_every_result_has_a_row():
     table = script(ROOT / "bench" / "table.py", "table")
     (shown,) = table.MARKS.findall(TEXT)
-    for name, result in table.read().items():
-        if "method" in result:
-            assert shown.count(f"| `{name}` |") == len(result["shapes"]) * len(result["method"])
+    rows = [row for result in table.read().values() for row in table.measured(result)]
+    assert rows and shown.count("| `") == sum(len(table.ours(row)) for row in rows)
+    medians = [side["median_us"] for row in rows for side in row["burst"]["sides"].values()]
+    assert all(m > 0 for m in medians)
+
+
+def test_a_row_shows_the_files_numbers():
+    table = script(ROOT / "bench" / "table.py", "table")
+    mode = {"sides": {"cake": {"median_us": 10.0, "tflop_per_s": 5.0}, "torch": {"median_us": 12.0, "tflop_per_s": 4.2}}}
+    text = table.section({"gemm": {"environment": {"gpu": "G", "libraries": {"torch": "2"}, "date": "2030-01-02 03:04"}, "shapes": [{"M": 8, "causal": True, "burst": mode}]}})
+    assert "| `gemm` | M 8, causal | 5.0 TFLOP/s | torch 4.2 TFLOP/s (1.200) |  |" in text.splitlines()
 
 
 def test_what_it_says_is_not_proved():
