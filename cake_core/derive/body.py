@@ -169,10 +169,19 @@ class Body(DeriveContext):
             cursors.append(counter)
         effects = [e for s in walk(self.of.body) for e in effects_of(s, self.frame.registry)]
         self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
-        body = self._block(self.of.body)
+        body = (*self._block(self.of.body), *(t for p in self.frame.plans.values() if f"{p.name}_fill" in cursors for t in self._last_releases(p)))
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
         start += tuple(replace(s, span=self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
         return replace(self.of, body=(*start, *body))
+
+    def _last_releases(self, plan: PipelinePlan) -> Block:
+        """A role that fills what the engine reads ends when the engine has arrived for its last slots: nothing may arrive at a
+        barrier of a CTA that has left (S17). Acquiring as many slots as there are waits for all of them."""
+        if Signal.ENGINE not in plan.releases.values():
+            return ()
+        cursor = f"{plan.name}_fill"
+        once = (*self.frame.protocol.acquire(plan, mod(cursor, plan.slots), Name(cursor)), assign(cursor, add(cursor, 1)))
+        return (For((self.frame.fresh(f"{plan.name}_last"),), Int(0), Int(plan.slots), Words(), once, span=self.of.span),)
 
     def _item_counter(self) -> str | None:
         s = self.frame.schedule

@@ -31,7 +31,7 @@ class Mma(Operation):
 
     d: f32 [128, N] in tensor memory, N of 16 up to 256. A: `[128, K]` in shared or tensor memory, or the `.T` of a `[K, 128]`
     in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
-    bf16 or f16; f32 with `kind tf32`, which takes 19 bits of each.
+    two of bf16, two of f16, or of e4m3 and e5m2 in any mixture; two of f32 with `kind tf32`, which takes 19 bits of each.
 
     In a pair each CTA holds 128 rows of A and of d, and half of the N columns of B; the role `on pair[0]` issues the
     product for both.
@@ -46,7 +46,7 @@ class Mma(Operation):
         WordSpec("kind", "name", help="`tf32`: f32 elements are taken as tf32"),
     )
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32); Instruction Descriptor; Shared Memory Descriptor"
+    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4); Instruction Descriptor; Shared Memory Descriptor"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         a, b = _factors(op)
@@ -159,8 +159,8 @@ def _check_kind(op: Op, a: Operand, b: Operand) -> None:
         )
     kind = kind_of(a.elem.name, b.elem.name)
     if kind is None:
-        pairs = "; ".join(" and ".join(k.types) for k in KINDS)
-        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {pairs}")
+        known = "; ".join(" and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types) for k in KINDS)
+        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}")
     _check_word(op, kind)
     for operand in (a, b):
         if not operand.k_major and not kind.mn_major:

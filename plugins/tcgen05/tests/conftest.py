@@ -64,8 +64,8 @@ def assembler():
 def compile_(registry, assembler):
     """Compile a text; where an assembler is at hand the result has passed it."""
 
-    def run(text: str, name: str = "k.cake", **overrides) -> Compiled:
-        b = build(Source(name, text), registry, "sm100", overrides, assembler=assembler)
+    def run(text: str, name: str = "k.cake", assembled: bool = True) -> Compiled:
+        b = build(Source(name, text), registry, "sm100", assembler=assembler if assembled else None)
         advisories = b.assembled.diagnostics if b.assembled else ()
         return Compiled(b.derived_text, b.lowered.ptx, advisories, b.assembled.usage if b.assembled else None)
 

@@ -57,6 +57,8 @@ CASES = [
     ("bf16", 2, 48, 16, "K", "MN", ""),  # B: panels of 32 bytes
     ("f32", 4, 64, 32, "K", "K", "kind tf32"),
     ("f32", 4, 32, 64, "K", "K", "kind tf32"),  # two panels
+    ("e4m3", 1, 64, 128, "K", "K", ""),
+    ("e5m2", 1, 128, 64, "MN", "MN", ""),  # 128 bytes of M and of N a row
 ]
 
 
@@ -65,7 +67,7 @@ CASES = [
 def test_every_element_is_reached(compile_, values, text_of, elem, size, n, k, a, b, words, pair):
     if pair and n % 32:
         n *= 2
-    compiled = compile_(text_of(elem, n, k, a, b, pair, words))
+    compiled = compile_(text_of(elem, n, k, a, b, pair, words), assembled=not pair)
     products = values(compiled, "tcgen05.mma", {"shared_memory": BASE})
     step = 32 // size
     assert len(products) == k // step
