@@ -1,0 +1,471 @@
+"""A machine that runs the PTX of a whole kernel of warpgroups on numpy, one CTA after another, its warps in random order.
+
+It is written from the PTX ISA and shares nothing with the lowering. Asynchronous work is done at once or as late as the waits allow:
+a bulk copy into shared memory at any time before its barrier is seen, a matrix product when a warp waits for its group, a bulk copy out
+of shared memory when its group is waited for. Both must give the same result. Shared memory starts as NaNs. Not known: clusters.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import ml_dtypes
+import numpy as np
+
+LANE = np.arange(32, dtype=np.int64)
+BASE = 1024  # of dynamic shared memory, as the symbol has it
+LINE = re.compile(r"(?:@(!?)(%\w+) )?([a-z][\w.:]*)\s*(.*);")
+OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\{[^}]*\}\]|\[[^\]]*\]|[^,\s]+")
+NAN = 0x7FC0
+
+
+def i32(x):
+    return (np.asarray(x, np.int64) + 2**31) % 2**32 - 2**31
+
+
+def u32(x):
+    return np.asarray(x, np.int64) % 2**32
+
+
+def bf16(bits):
+    return np.asarray(bits, np.uint16).view(ml_dtypes.bfloat16).astype(np.float32)
+
+
+def bits16(x):
+    return np.asarray(x, np.float32).astype(ml_dtypes.bfloat16).view(np.uint16).astype(np.int64)
+
+
+def truncated(a, b):
+    quotient = np.abs(a) // np.maximum(np.abs(b), 1) * np.sign(a) * np.sign(b)
+    return np.where(np.asarray(b) == 0, -1, quotient)
+
+
+def swizzled(at):
+    """128 bytes: the 16-byte chunk of a row is XORed with the row's number in its pattern of 8."""
+    return at ^ (at >> 7 & 7) << 4
+
+
+INTEGER = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+    "div": truncated,
+    "rem": lambda a, b: a - truncated(a, b) * b,
+}
+FLOAT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.fmin, "max": np.fmax, "div": np.divide}
+FLOAT_ONE = {"ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "neg": np.negative, "sqrt": np.sqrt}
+COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
+NOTHING = ("wgmma.fence", "setmaxnreg", "fence.")
+
+
+@dataclass
+class Grid:
+    """The grid's memory: tensors by name, at addresses 2**32 apart. `late`: asynchronous work is done as late as may be."""
+
+    ptx: str
+    manifest: dict
+    scalars: dict
+    tensors: dict[str, np.ndarray]
+    late: bool
+    seed: int = 0
+
+    def run(self, ctas: int) -> None:
+        body = self.ptx[self.ptx.index("\n{\n") + 3 : self.ptx.rindex("}")]
+        self.code, self.labels = [], {}
+        for line in (re.sub(r"//.*", "", x).strip() for x in body.splitlines()):
+            if line.endswith(":"):
+                self.labels[line[:-1]] = len(self.code)
+            elif m := LINE.fullmatch(line):
+                negate, guard, opcode, operands = m.groups()
+                self.code.append((guard, bool(negate), opcode, OPERAND.findall(operands)))
+        self.bases = {n: i + 1 << 32 for i, n in enumerate(self.tensors)}
+        self.maps = {m["param"]: m for m in self.manifest["tensor_maps"]}
+        with np.errstate(all="ignore"):
+            for cta in range(ctas):
+                Cta(self, cta, ctas, random.Random(self.seed * 1000 + cta)).run()
+
+    def words(self, address: int) -> tuple[np.ndarray, int]:
+        """The tensor behind an address as 32-bit words, and the number of the one meant."""
+        tensor = next(self.tensors[n] for n, base in self.bases.items() if base >> 32 == address >> 32)
+        number, rest = divmod(address & 0xFFFFFFFF, 4)
+        words = tensor.reshape(-1).view(np.uint32)
+        assert rest == 0 and number < words.size, "an access outside of its tensor"
+        return words, number
+
+    def box(self, name: str, start: list[int]):
+        """(tensor, where the box lies in it, which part of the box does), `start` innermost first."""
+        m = self.maps[name]
+        tensor = self.tensors[m["tensor"]]
+        inside = [slice(max(-s, 0), max(min(n, extent - s), 0)) for s, n, extent in zip(reversed(start), m["box"], tensor.shape, strict=True)]
+        place = [slice(s + i.start, s + i.stop) for s, i in zip(reversed(start), inside, strict=True)]
+        empty = any(i.stop <= i.start for i in inside)
+        return tensor, (None if empty else tuple(place)), tuple(inside), tuple(m["box"])
+
+
+@dataclass
+class Cta:
+    grid: Grid
+    number: int
+    count: int
+    random: random.Random
+    mbarriers: dict[int, dict] = field(default_factory=dict)
+    named: dict[int, list[int]] = field(default_factory=dict)  # arrived threads, completed phases
+    loads: list = field(default_factory=list)
+
+    def run(self) -> None:
+        self.shared = np.full(120_000, NAN, np.uint16).view(np.uint8)
+        warps = self.grid.manifest["launch"]["threads"] // 32
+        self.products = [Products(self) for _ in range(-(-warps // 4))]
+        live = [Warp(self, w).run() for w in range(warps)]
+        idle = 0
+        while live:
+            for load in list(self.loads):
+                if self.random.random() < (0.1 if self.grid.late else 0.9):
+                    self.loads.remove(load)
+                    load()
+                    idle = 0
+            self.random.shuffle(live)
+            moved = False
+            for warp in list(live):
+                state = next(warp, None)
+                if state is None:
+                    live.remove(warp)
+                moved |= state is not False
+            idle = 0 if moved or self.loads else idle + 1
+            assert idle < 40, "a deadlock"
+        assert not any(p.open or p.groups for p in self.products), "products are in flight at the end"
+
+    def arrive(self, at: int, count: int = 1, expect: int = 0) -> None:
+        b = self.mbarriers[at]
+        b["pending"] -= count
+        b["bytes"] += expect
+        assert b["pending"] >= 0, "an arrival too many"
+        self._complete(b)
+
+    def landed(self, at: int, size: int) -> None:
+        self.mbarriers[at]["bytes"] -= size
+        self._complete(self.mbarriers[at])
+
+    @staticmethod
+    def _complete(b: dict) -> None:
+        if b["pending"] == 0 and b["bytes"] == 0:
+            b["phase"] ^= 1
+            b["pending"] = b["count"]
+
+    def matrix(self, descriptor: int, rows: slice, mn_major: bool) -> np.ndarray:
+        """[rows, 16] of an operand in shared memory under the 128-byte swizzle (PTX ISA, Matrix Descriptor Format)."""
+        assert descriptor >> 62 & 3 == 1
+        start, leading, stride = ((descriptor >> s & 0x3FFF) << 4 for s in (0, 16, 32))
+        r, k = np.meshgrid(np.arange(rows.start, rows.stop), np.arange(16), indexing="ij")
+        if mn_major:
+            at = r // 64 * leading + r % 64 * 2 + k // 8 * stride + k % 8 * 128
+        else:
+            at = r // 8 * stride + r % 8 * 128 + k * 2
+        at = swizzled(start + at)
+        return bf16(self.shared[at].astype(np.uint16) | self.shared[at + 1].astype(np.uint16) << 8)
+
+
+@dataclass
+class Products:
+    """The matrix products of a warpgroup: each is complete for all of its warps at one time, when all of them have started it."""
+
+    cta: Cta
+    open: dict[int, list] = field(default_factory=dict)  # by warp
+    groups: list[dict[int, list]] = field(default_factory=list)
+    committed: dict[int, int] = field(default_factory=dict)
+    done: int = 0
+
+    def start(self, warp: Warp, operands: list[str]) -> None:
+        """Descriptors are read now, registers of a fragment by the product when it is done."""
+        d, a, b, *rest = operands
+        held = [x if x.startswith("{") else int(warp.value(x)[0]) for x in (a, b)]
+        self.open.setdefault(warp.number % 4, []).append((warp, d, *held, rest))
+
+    def commit(self, warp: Warp) -> None:
+        w = warp.number % 4
+        n = self.committed.get(w, 0)
+        self.committed[w] = n + 1
+        while len(self.groups) <= n - self.done:
+            self.groups.append({})
+        self.groups[n - self.done][w] = self.open.pop(w, [])
+        if not self.cta.grid.late:
+            self.retire(n + 1)
+
+    def retire(self, upto: int) -> bool:
+        """Do groups up to number `upto`; False while a warp has not started one of them."""
+        while self.done < upto:
+            if len(self.groups[0]) < 4:
+                return False
+            for product in (x for w in range(4) for x in self.groups[0][w]):
+                self._product(*product)
+            self.groups.pop(0)
+            self.done += 1
+        return True
+
+    def _product(self, warp: Warp, d: str, a: str | int, b: int, rest: list[str]) -> None:
+        accumulate, _, _, *transposes = rest
+        registers = names(d)
+        right = self.cta.matrix(b, slice(0, len(registers) * 2), transposes[-1] == "1")
+        mine = slice(16 * (warp.number % 4), 16 * (warp.number % 4) + 16)
+        if isinstance(a, str):
+            left = np.zeros((16, 16), np.float32)
+            for n, name in enumerate(names(a)):
+                pair, row, column = u32(warp.value(name)), LANE // 4 + 8 * (n & 1), LANE % 4 * 2 + 8 * (n >> 1)
+                left[row, column], left[row, column + 1] = bf16(pair & 0xFFFF), bf16(pair >> 16)
+        else:
+            left = self.cta.matrix(a, mine, transposes[0] == "1")
+        result = left @ right.T
+        for n, name in enumerate(registers):
+            new = result[LANE // 4 + 8 * (n >> 1 & 1), n // 4 * 8 + LANE % 4 * 2 + (n & 1)]
+            warp.registers[name] = (new + warp.registers[name] if accumulate == "1" else new).astype(np.float32)
+
+
+def names(vector: str) -> list[str]:
+    return [x.strip() for x in vector.strip("{} ").split(",")]
+
+
+@dataclass
+class Warp:
+    cta: Cta
+    number: int
+    registers: dict[str, np.ndarray] = field(default_factory=dict)
+    stores: list = field(default_factory=list)  # of the leader's open bulk group
+    store_groups: list = field(default_factory=list)
+
+    def run(self) -> Iterator[bool]:
+        """Yields when another warp may run: False where this one waits."""
+        grid = self.cta.grid
+        at, lanes, joins = 0, np.ones(32, bool), []
+        while True:
+            while joins and joins[-1][0] == at:
+                lanes = joins.pop()[1]
+            guard, negate, opcode, o = grid.code[at]
+            at += 1
+            active = lanes if guard is None else lanes & (self.registers[guard].astype(bool) ^ negate)
+            if opcode == "ret":
+                assert not self.store_groups or not any(self.store_groups), "bulk copies read shared memory at the end"
+                return
+            if opcode == "bra":
+                target = grid.labels[o[0]]
+                if not active.any():
+                    continue
+                if active[lanes].all():
+                    if target < at:
+                        yield True
+                    at = target
+                else:
+                    assert target > at, "a backward branch that divides a warp"
+                    joins.append((target, lanes))
+                    lanes = lanes & ~active
+                continue
+            if active.any() and not opcode.startswith(NOTHING):
+                yield from self.step(opcode, o, active, bool(lanes.all())) or ()
+
+    # --- operands
+
+    def value(self, x: str) -> np.ndarray:
+        if x.startswith("%"):
+            return self.registers[x]
+        if x.startswith("0f"):
+            return np.full(32, np.uint32(int(x[2:], 16))).view(np.float32)
+        return np.full(32, int(x, 0), np.int64)
+
+    def address(self, x: str) -> np.ndarray:
+        base, _, offset = x.strip("[] ").partition("+")
+        return self.value(base) + int(offset or 0)
+
+    def one(self, x, active: np.ndarray) -> int:
+        (found,) = set((self.address(x) if x.startswith("[") else self.value(x))[active].tolist())
+        return int(found)
+
+    def write(self, name: str, value, active: np.ndarray) -> None:
+        if name != "_":
+            old = self.registers.get(name)
+            self.registers[name] = value if active.all() or old is None else np.where(active, value, old)
+
+    # --- instructions
+
+    def step(self, opcode: str, o: list[str], active: np.ndarray, together: bool):
+        kind = opcode.split(".")[0]
+        if kind in ("ld", "st"):
+            self.memory(opcode, o, active)
+        elif opcode.startswith("bar.") and opcode != "bar.warp.sync":
+            assert together
+            return self.named_barrier(opcode, o)
+        elif kind == "mbarrier":
+            return self.mbarrier(opcode, o, active)
+        elif opcode.startswith("wgmma."):
+            assert together
+            return self.product(opcode, o)
+        elif opcode.startswith("cp.async.bulk"):
+            self.bulk(opcode, o, active)
+        elif opcode.startswith("stmatrix"):
+            self.matrix_store(o)
+        elif opcode != "bar.warp.sync":
+            self.write(o[0], self.result(kind, opcode, o), active)
+        return None
+
+    def result(self, kind: str, opcode: str, o: list[str]):
+        v = lambda n: self.value(o[n])  # noqa: E731
+        is_float = ".f32" in opcode
+        match kind:
+            case "mov" | "cvta":
+                special = {"%tid.x": LANE + 32 * self.number, "%ctaid.x": np.full(32, self.cta.number), "%nctaid.x": np.full(32, self.cta.count), "shared_memory": np.full(32, BASE)}
+                if o[1] in self.cta.grid.maps:
+                    return np.full(32, list(self.cta.grid.maps).index(o[1]))
+                return special[o[1]] if o[1] in special else v(1)
+            case "setp":
+                x, y = v(1), v(2)
+                if not is_float:
+                    x, y = (u32(x), u32(y)) if "u32" in opcode else (i32(x), i32(y))
+                found = COMPARE[opcode.split(".")[1]](x, y)
+                return found & self.value(o[3]) if ".and" in opcode else found
+            case "and" | "or" | "not" if opcode.endswith(".pred"):
+                return ~v(1) if kind == "not" else v(1) & v(2) if kind == "and" else v(1) | v(2)
+            case "selp":
+                return np.where(self.value(o[3]), v(1), v(2))
+            case "fma":
+                return (v(1).astype(np.float64) * v(2) + v(3)).astype(np.float32)
+            case "shfl":
+                return v(1)[LANE ^ int(o[2])]
+            case "cvt":
+                if "bf16x2" in opcode:
+                    return bits16(v(2)) | bits16(v(1)) << 16
+                return u32(v(1)) if "u64.u32" in opcode else v(1)
+            case "mad":
+                return i32(v(1)) * i32(v(2)) + v(3)
+            case "mul" if "wide" in opcode:
+                return i32(v(1)) * i32(v(2))
+        if kind in FLOAT_ONE and is_float:
+            return FLOAT_ONE[kind](v(1)).astype(np.float32)
+        if is_float:
+            return FLOAT[kind](v(1), v(2)).astype(np.float32)
+        x, y = v(1), v(2)
+        if ".u32" in opcode:
+            x, y = u32(x), u32(y)
+        elif "64" not in opcode and kind != "shr":
+            x, y = i32(x), i32(y)
+        found = INTEGER[kind](x, y)
+        return found if "64" in opcode else i32(found)
+
+    def memory(self, opcode: str, o: list[str], active: np.ndarray) -> None:
+        if opcode.startswith("ld.param"):
+            name = o[1].strip("[]")
+            grid, parameter = self.cta.grid, name.split("_", 1)[1]
+            found = grid.bases[parameter] if name.startswith("ptr_") else grid.scalars[parameter]
+            self.write(o[0], np.full(32, found, np.float32 if ".f32" in opcode else np.int64), active)
+            return
+        assert ".global" in opcode and opcode.endswith("b32")
+        where = self.address(o[1] if opcode.startswith("ld") else o[0])
+        if opcode.startswith("ld"):
+            found = np.zeros(32, np.int64)
+            for lane in np.flatnonzero(active):
+                words, n = self.cta.grid.words(int(where[lane]))
+                found[lane] = words[n]
+            self.write(o[0], i32(found), active)
+            return
+        value = self.value(o[1])
+        value = value.astype(np.float32).view(np.uint32) if value.dtype.kind == "f" else u32(value)
+        for lane in np.flatnonzero(active):
+            words, n = self.cta.grid.words(int(where[lane]))
+            words[n] = value[lane]
+
+    def named_barrier(self, opcode: str, o: list[str]) -> Iterator[bool]:
+        threads = int(o[1]) if len(o) > 1 else self.cta.grid.manifest["launch"]["threads"]
+        state = self.cta.named.setdefault(int(o[0]), [0, 0])
+        state[0] += 32
+        phase = state[1]
+        assert state[0] <= threads
+        if state[0] == threads:
+            state[:] = 0, phase + 1
+        while opcode == "bar.sync" and state[1] == phase:
+            yield False
+        yield True
+
+    def mbarrier(self, opcode: str, o: list[str], active: np.ndarray) -> Iterator[bool]:
+        cta = self.cta
+        if ".init" in opcode:
+            count = int(o[1])
+            cta.mbarriers[self.one(o[0], active)] = {"count": count, "pending": count, "bytes": 0, "phase": 0}
+        elif ".arrive" in opcode:
+            cta.arrive(self.one(o[1], active), int(active.sum()), int(o[2]) if "expect_tx" in opcode else 0)
+        else:
+            done = cta.mbarriers[self.one(o[1], active)]["phase"] != self.one(o[2], active)
+            self.write(o[0], np.full(32, done), active)
+            yield done
+            return
+        yield True
+
+    def product(self, opcode: str, o: list[str]) -> Iterator[bool]:
+        products = self.cta.products[self.number // 4]
+        if "mma_async" in opcode:
+            products.start(self, o)
+        elif "commit" in opcode:
+            products.commit(self)
+        else:
+            upto = products.committed.get(self.number % 4, 0) - int(o[0])
+            while not products.retire(upto):
+                yield False
+        yield True
+
+    def bulk(self, opcode: str, o: list[str], active: np.ndarray) -> None:
+        cta = self.cta
+        if "commit_group" in opcode:
+            self.store_groups.append(self.stores)
+            self.stores = []
+        elif "wait_group" in opcode:
+            for group in self.store_groups[: len(self.store_groups) - int(o[0])]:
+                for store in group:
+                    store()
+                group.clear()
+        else:
+            assert active.sum() == 1
+            load = "shared::cluster.global" in opcode
+            target, source = (o[1], o[0]) if load else (o[0], o[1])
+            register, coordinates = re.fullmatch(r"\[(%\w+), \{(.*)\}\]", target).groups()
+            name = list(cta.grid.maps)[self.one(register, active)]
+            tensor, place, inside, box = cta.grid.box(name, [self.one(c, active) for c in names(coordinates)])
+            start = self.one(source, active)
+            size = int(np.prod(box)) * 2
+            at = swizzled(start + np.arange(size))
+            assert start % 1024 == 0 and cta.grid.maps[name]["swizzle"] == box[-1] * 2 == 128
+
+            def store() -> None:
+                if place is not None:
+                    tensor[place] = np.ascontiguousarray(cta.shared[at]).view(np.uint16).reshape(box)[inside]
+
+            if not load:
+                if cta.grid.late:
+                    self.stores.append(store)
+                else:
+                    store()
+                return
+            barrier = self.one(o[2], active)
+
+            def fill() -> None:
+                new = np.zeros(box, np.uint16)
+                if place is not None:
+                    new[inside] = tensor[place]
+                cta.shared[at] = new.reshape(-1).view(np.uint8)
+                cta.landed(barrier, size)
+
+            cta.loads.append(fill)
+
+    def matrix_store(self, o: list[str]) -> None:
+        """Four 8x8 matrices: lane 8m + r has the address of row r of matrix m, its elements lie as in an accumulator."""
+        where = self.address(o[0])
+        for m, name in enumerate(names(o[1])):
+            pairs = u32(self.value(name)).astype(np.uint32).reshape(8, 4)
+            for r in range(8):
+                at = int(where[8 * m + r])
+                self.cta.shared[at : at + 16] = pairs[r].view(np.uint8)
