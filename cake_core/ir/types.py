@@ -38,6 +38,9 @@ ELEMENTS = {
         Elem("f32", "float", 32),
         Elem("f16", "float", 16),
         Elem("bf16", "float", 16),
+        Elem("e4m3", "float", 8),
+        Elem("e5m2", "float", 8),
+        Elem("ue8m0", "float", 8),  # a power of two: the scale of a block
         Elem("i32", "int", 32),
         Elem("u32", "uint", 32),
         Elem("bool", "bool", 8),

@@ -71,12 +71,13 @@ def declare(cx: Context, d: Declaration) -> Fragment:
     held = layout.elements(shape, cx.warps, words, elem)
     if held is None:
         raise fail("derive/layout-does-not-fit", f"layout '{named.id}' does not divide '{d.name}' over {cx.warps} warps", d.span)
-    if elem.bits not in (16, 32):
+    packed = 32 // elem.bits
+    if elem.kind == "bool" or layout.run(words) % packed or held % packed:
         raise fail(
             "derive/fragment-type",
-            f"a fragment of '{elem}' is not implemented",
+            f"a fragment of '{elem}' is not implemented in layout '{layout.name}'",
             d.span,
-            why="registers hold elements of 32 bits or pairs of 16",
+            why=f"a register holds {packed} neighbours, and this layout does not keep them together",
         )
     whole = Distribution(layout, shape, cx.warps, words, layout.offsets(shape, cx.warps, words))
     sets = tuple(_registers(cx, elem, held) for _ in range(prod(slots)))
@@ -160,12 +161,11 @@ def _set(cx: Context, fragment: Fragment, where: Place, expr: Expr) -> tuple[Reg
 
 
 def _chosen(fragment: Fragment, registers: tuple[Reg, ...], elements: Sequence[int], expr: Expr) -> tuple[Reg, ...]:
-    if fragment.elem.bits == 32:
-        return tuple(registers[e] for e in elements)
-    pairs = list(zip(elements[::2], elements[1::2], strict=False))
-    if len(elements) % 2 or any(e % 2 or f != e + 1 for e, f in pairs):
-        raise fail("derive/fragment-granule", f"this part of fragment '{fragment.name}' cuts a pair of 16-bit elements", expr.span)
-    return tuple(registers[e // 2] for e, _ in pairs)
+    packed = 32 // fragment.elem.bits
+    firsts = elements[::packed]
+    if list(elements) != [e + i for e in firsts for i in range(packed)] or any(e % packed for e in firsts):
+        raise fail("derive/fragment-granule", f"this part of fragment '{fragment.name}' cuts a register of {packed} elements", expr.span)
+    return tuple(registers[e // packed] for e in firsts)
 
 
 def field_of(expr: Expr) -> tuple[Expr, str] | None:
@@ -357,8 +357,8 @@ def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:
         return float(operand) if elem.kind == "float" and isinstance(operand, int) else operand
     known = expr.value if isinstance(expr, Int | Float) else cx.value(expr)
     if isinstance(known, int | float):
-        half = float_bits(known, elem)
-        return half | half << 16
+        one = float_bits(known, elem)
+        return sum(one << at for at in range(0, 32, elem.bits))
     if isinstance(known, Reg) and known.kind == "b16":
         packed = cx.b.reg("b32")
         cx.b.emit("mov.b32", packed, Vec((known, known)))
@@ -372,9 +372,9 @@ def filled(cx: Context, elem: Elem, expr: Expr) -> Operand:
 
 
 def float_bits(x: float, elem: Elem) -> int:
-    """The 16 bits of an f16 or bf16, rounded to nearest, ties to even."""
+    """The bits of a float of 16 or 8 bits, rounded to nearest, ties to even."""
     import ml_dtypes
     import numpy as np
 
-    kind = np.float16 if elem is ELEMENTS["f16"] else ml_dtypes.bfloat16
-    return int(np.array(x, np.float32).astype(kind).view(np.uint16))
+    kinds = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+    return int(np.array(x, np.float32).astype(kinds[elem.name]).view(f"u{elem.bytes}"))

@@ -10,6 +10,7 @@ from cake_core.runtime import dlpack
 from cake_core.runtime.driver import Driver
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import DriverError
+from cake_core.runtime.host import BITS
 from cake_core.runtime.views import packed_strides
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class DeviceArray:
     """A packed, row-major array in device memory of its own, freed with its last reference.
 
-    Offers `__dlpack__` and, for element types that it has a string for (not bf16), `__cuda_array_interface__`; `numpy()`
+    Offers `__dlpack__` and, for element types that it has a string for (not bf16, e4m3, e5m2, ue8m0), `__cuda_array_interface__`; `numpy()`
     copies to the host. The memory is of `device`'s primary or current context.
     """
 
@@ -55,10 +56,10 @@ class DeviceArray:
         self._memory.write(self.pointer, data)
 
     def numpy(self) -> numpy.ndarray:
-        """A copy on the host, after all work in the context's legacy stream. bf16 comes as uint16 bits."""
+        """A copy on the host, after all work in the context's legacy stream. Types that numpy does not have come as unsigned bits."""
         import numpy
 
-        kind = {"bf16": "<u2"}.get(self.elem.name, self.elem.typestr)
+        kind = self.elem.typestr or BITS[self.elem.name]
         return numpy.frombuffer(self._memory.read(self.pointer, self.nbytes), kind).reshape(self.shape)
 
 

@@ -28,13 +28,16 @@ class Element:
         return self.name
 
 
-# DLPack's DLDataTypeCode: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool.
+# DLPack's DLDataTypeCode: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 float8_e4m3fn, 12 float8_e5m2, 14 float8_e8m0fnu.
 ELEMENTS: dict[str, Element] = {
     e.name: e
     for e in (
         Element("f32", 4, (2, 32), "<f4", "float32", "FLOAT32"),
         Element("f16", 2, (2, 16), "<f2", "float16", "FLOAT16"),
         Element("bf16", 2, (4, 16), None, "bfloat16", "BFLOAT16"),
+        Element("e4m3", 1, (10, 8), None, "float8_e4m3fn", "UINT8"),
+        Element("e5m2", 1, (12, 8), None, "float8_e5m2", "UINT8"),
+        Element("ue8m0", 1, (14, 8), None, "float8_e8m0fnu", "UINT8"),
         Element("i32", 4, (0, 32), "<i4", "int32", "INT32", -(2**31), 2**31 - 1),
         Element("u32", 4, (1, 32), "<u4", "uint32", "UINT32", 0, 2**32 - 1),
         Element("bool", 1, (6, 8), "|b1", "bool", None, 0, 1),

@@ -9,8 +9,12 @@ from cake_core.runtime.elements import Element
 if TYPE_CHECKING:
     import numpy
 
-#: numpy's name of each type; bf16 has none of its own and travels as uint16 bits.
-BITS = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "i32": "<i4", "u32": "<u4", "bool": "|u1"}
+#: numpy's name of each type; those that it does not have travel as unsigned bits.
+BITS = {"f32": "<f4", "f16": "<f2", "bf16": "<u2", "e4m3": "|u1", "e5m2": "|u1", "ue8m0": "|u1", "i32": "<i4", "u32": "<u4", "bool": "|u1"}
+#: Bits of exponent and mantissa of the floats of 8 bits (PTX ISA, Alternate Floating-Point Data Formats).
+FLOAT8 = {"e4m3": (4, 3), "e5m2": (5, 2)}
+#: A ue8m0 is the exponent of a power of two and nothing else; all ones are NaN (PTX ISA, Alternate Floating-Point Data Formats).
+UE8M0_BIAS = 127
 
 
 def packed_bytes(array: numpy.ndarray) -> numpy.ndarray:
@@ -22,7 +26,7 @@ def packed_bytes(array: numpy.ndarray) -> numpy.ndarray:
 
 def element_name(array: numpy.ndarray) -> str:
     """The language's name of a numpy array's type; numpy's own where it has none."""
-    return {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "uint32": "u32", "bool": "bool"}.get(array.dtype.name, array.dtype.name)
+    return {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "float8_e8m0fnu": "ue8m0", "int32": "i32", "uint32": "u32", "bool": "bool"}.get(array.dtype.name, array.dtype.name)
 
 
 def to_float64(bits: numpy.ndarray, elem: Element) -> numpy.ndarray:
@@ -31,18 +35,48 @@ def to_float64(bits: numpy.ndarray, elem: Element) -> numpy.ndarray:
 
     if elem.name == "bf16":
         bits = (bits.astype(numpy.uint32) << 16).view(numpy.float32)
+    if elem.name in FLOAT8:
+        return float8_values(elem.name)[bits]
+    if elem.name == "ue8m0":
+        return numpy.where(bits == 255, numpy.nan, 2.0 ** (bits.astype(numpy.float64) - UE8M0_BIAS))
     return bits.astype(numpy.float64)
 
 
+def float8_values(name: str) -> numpy.ndarray:
+    """The value of each of the 256 patterns. e4m3 has no infinities, and NaN for all ones alone; e5m2 has both as IEEE types do."""
+    import numpy
+
+    exponent, mantissa = FLOAT8[name]
+    patterns = numpy.arange(256)
+    e, m = patterns >> mantissa & (1 << exponent) - 1, patterns & (1 << mantissa) - 1
+    bias = (1 << exponent - 1) - 1
+    size = numpy.where(e == 0, m * 2.0 ** (1 - bias - mantissa), (1 + m * 2.0**-mantissa) * 2.0 ** (e - bias))
+    top = e == (1 << exponent) - 1
+    if name == "e4m3":
+        size[top & (m == (1 << mantissa) - 1)] = numpy.nan
+    else:
+        size[top] = numpy.where(m[top] == 0, numpy.inf, numpy.nan)
+    return numpy.where(patterns < 128, size, -size)
+
+
 def random_bits(shape: tuple[int, ...], elem: Element, rng: numpy.random.Generator) -> numpy.ndarray:
-    """Random values as `BITS[elem]`: standard normal floats, integers of 0 to 99, either bool."""
+    """Random values as `BITS[elem]`: standard normal floats, scales of 1/8 to 8, integers of 0 to 99, either bool."""
     import numpy
 
     if elem.name == "bool":
         return rng.integers(0, 2, shape, dtype=numpy.uint8)
     if elem.lo is not None:
         return rng.integers(0, 100, shape).astype(BITS[elem.name])
+    if elem.name == "ue8m0":
+        return rng.integers(UE8M0_BIAS - 3, UE8M0_BIAS + 4, shape, dtype=numpy.uint8)
     values = rng.standard_normal(shape, dtype=numpy.float32)
+    if elem.name in FLOAT8:  # the nearest value in size; of two the smaller
+        sizes = float8_values(elem.name)[:128]
+        sizes = sizes[numpy.isfinite(sizes)]
+        found = numpy.abs(values)
+        above = numpy.clip(numpy.searchsorted(sizes, found), 1, len(sizes) - 1)
+        nearest = numpy.where(found - sizes[above - 1] <= sizes[above] - found, above - 1, above)
+        return (nearest + 128 * (values < 0)).astype(numpy.uint8)
     if elem.name != "bf16":
         return values.astype(BITS[elem.name])
     bits = values.view(numpy.uint32)

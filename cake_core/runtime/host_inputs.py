@@ -9,7 +9,7 @@ from cake_core.runtime import views as arrays
 from cake_core.runtime.driver import Driver
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import LaunchError
-from cake_core.runtime.host import BITS
+from cake_core.runtime.host import BITS, to_float64
 from cake_core.runtime.views import packed_strides
 
 if TYPE_CHECKING:
@@ -70,4 +70,4 @@ def read(p: ParamInfo, array: Any, stream: int, driver: Driver) -> numpy.ndarray
     bits = numpy.frombuffer(data, BITS[p.elem]).reshape(view.shape)
     if elem.lo is not None:
         return bits.astype("int64")
-    return (bits.astype(numpy.uint32) << 16).view(numpy.float32) if p.elem == "bf16" else bits.astype("float32")
+    return to_float64(bits, elem).astype("float32")

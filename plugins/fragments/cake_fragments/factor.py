@@ -1,4 +1,4 @@
-"""The layouts `mma_a` and `mma_b`: the factors of a warp's matrix product, in registers.
+"""The layouts `mma_a` and `mma_b`, and those for elements of 32 and 8 bits: the factors of a warp's matrix product, in registers.
 
 A factor is K-major: `[M, K]` or `[N, K]`. Its registers of 32 bits are the lanes' parts of matrices of 8 rows by 16 bytes: lane l holds the 4
 bytes at 4 (l mod 4) of row l / 4, as `ldmatrix` leaves them. Depth comes in steps of 32 bytes, two such matrices side by side. A row of
@@ -87,6 +87,6 @@ _DOC = "PTX ISA, Matrix Fragments for mma.{shapes}; ldmatrix"
 
 FACTORS = tuple(
     Factor(name=f"mma_{side}{suffix}", left=side == "a", bits=bits, words=(GRID,), doc=_DOC.format(shapes=shapes))
-    for suffix, bits, shapes in (("", 16, "m16n8k16"), ("32", 32, "m16n8k8"))
+    for suffix, bits, shapes in (("", 16, "m16n8k16"), ("32", 32, "m16n8k8"), ("8", 8, "m16n8k32"))
     for side in ("a", "b")
 )

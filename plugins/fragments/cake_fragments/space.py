@@ -14,7 +14,7 @@ FRAG = Space(
         WordSpec("grid", "numbers", Form.DERIVED, help="(r, c): the warps of the instance as r rows and c columns of the tile"),
         WordSpec("layout", "name", Form.DERIVED, required=True, help="which elements each thread holds: `mma` or `vector`"),
     ),
-    element_types=("f32", "f16", "bf16", "i32", "u32"),
-    doc="Registers of the threads of one instance (PTX ISA, State Spaces, Register State Space); 16-bit elements lie in pairs "
-    "(PTX ISA, Types, Packed Data Types).",
+    element_types=("f32", "f16", "bf16", "e4m3", "e5m2", "i32", "u32"),
+    doc="Registers of the threads of one instance (PTX ISA, State Spaces, Register State Space); smaller elements lie in pairs or "
+    "fours (PTX ISA, Types, Packed Data Types).",
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cake_core.ir.types import BF16, F16, F32, I32
+from cake_core.ir.types import BF16, ELEMENTS, F16, F32, I32
 from cake_core.ptx.builder import Builder
 from cake_fragments.factor import FACTORS
 from cake_fragments.mma import MMA
@@ -147,7 +147,7 @@ factor_tiles = st.tuples(
 
 
 def elem_of(layout):
-    return BF16 if layout.bits == 16 else F32
+    return {8: ELEMENTS["e4m3"], 16: BF16, 32: F32}[layout.bits]
 
 
 @settings(max_examples=40, deadline=None)
@@ -205,6 +205,8 @@ def test_the_operands_of_one_instruction_stand_as_the_isa_lists_them():
     assert corners("mma_b", (8, 16)) == [(0, 0), (0, 8)]
     assert corners("mma_a32", (16, 8)) == [(0, 0), (8, 0), (0, 4), (8, 4)]
     assert corners("mma_b32", (8, 8)) == [(0, 0), (0, 4)]
+    assert corners("mma_a8", (16, 32)) == [(0, 0), (8, 0), (0, 16), (8, 16)]
+    assert corners("mma_b8", (8, 32)) == [(0, 0), (0, 16)]
 
 
 @settings(max_examples=30, deadline=None)

@@ -20,6 +20,8 @@ def check_tile(tile: Expr, what: str) -> tuple[int, ...]:
         raise fail("type/operand", f"{what} takes no transposed tile", tile.span, why="'.T' is for the operands of a product")
     if t.elem.name == "bool":
         raise fail("type/element", f"{what} of bool", tile.span, fix="use i32")
+    if t.elem.bits == 8:
+        raise fail("type/not-implemented", f"{what} of {t.elem} is not implemented", tile.span, why="elements of 8 bits are copied and multiplied only")
     if any(not isinstance(d, int) for d in t.shape):
         raise fail("type/slice-size", f"the tile of {what} has no constant size", tile.span, fix="write `lo +: size` with a constant size")
     return tuple(t.shape)

@@ -19,15 +19,24 @@ A_REGISTERS, B_REGISTERS, D_REGISTERS = 4, 2, 4  # of one instruction, in each l
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One type of factors: depth of an instruction, its type in the opcode, the suffix of the layouts of the factors."""
+    """One type of factors: depth of an instruction, its type in the opcode, the suffix of the layouts of the factors, the capability that
+    it needs beside the operation's own."""
 
     depth: int
     name: str
     layouts: str = ""
+    capability: str | None = None
 
 
+FP8 = "mma_sync_fp8"
 #: By element type of the factors. f32 is taken as tf32: the unit reads the sign, 8 bits of exponent and 10 of mantissa.
-KINDS = {"bf16": Kind(16, "bf16"), "f16": Kind(16, "f16"), "f32": Kind(8, "tf32", "32")}
+KINDS = {
+    "bf16": Kind(16, "bf16"),
+    "f16": Kind(16, "f16"),
+    "f32": Kind(8, "tf32", "32"),
+    "e4m3": Kind(32, "e4m3", "8", FP8),
+    "e5m2": Kind(32, "e5m2", "8", FP8),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +44,8 @@ class MmaSync(Operation):
     """`mma.sync d += a @ b.T`, or `d = a @ b.T`, which starts from zero.
 
     d: f32 [M, N], a: [M, K], b: [N, K], all fragments of the instance; on a grid (r, c) of warps M is a multiple of 16 r, N of 8, or of 16 c
-    where c > 1. Factors are bf16 or f16 with K a multiple of 16, or f32 with K a multiple of 8, of which the unit reads tf32.
+    where c > 1. Factors are bf16 or f16 with K a multiple of 16, f32 with K a multiple of 8, of which the unit reads tf32, or, where the target
+    offers `mma_sync_fp8`, e4m3 or e5m2 with K a multiple of 32.
     """
 
     def check(self, op: Op, cx: CheckContext) -> None:
@@ -52,6 +62,15 @@ class MmaSync(Operation):
                 fix="load the fragment transposed: `ldmatrix f <- x[s][..].T`",
             )
         _check_types(op, d.type, a.type, b.type)
+        needed = KINDS[a.type.elem.name].capability
+        if needed and cx.arch is not None and needed not in cx.arch.capabilities:
+            raise fail(
+                "type/missing-capability",
+                f"'mma.sync' of {a.type.elem} needs '{needed}', which {cx.arch.name} does not offer",
+                op.span,
+                resource=needed,
+                fix="multiply another type, or build for an architecture that offers it",
+            )
         if cx.form is Form.DERIVED:
             self._check_layouts(op, cx)
 
@@ -157,5 +176,6 @@ MMA_SYNC = MmaSync(
     operands=(Parameter("d", "tile", ("frag",), writable=True),),
     arrows=("+=", "="),
     value=Parameter("product", "product"),
-    doc="PTX ISA, Multiply-and-Accumulate Instruction: mma (.m16n8k16.f32.bf16.bf16.f32, .f32.f16.f16.f32, .m16n8k8.f32.tf32.tf32.f32)",
+    doc="PTX ISA, Multiply-and-Accumulate Instruction: mma (.m16n8k16.f32.bf16.bf16.f32, .f32.f16.f16.f32, .m16n8k8.f32.tf32.tf32.f32, "
+    ".m16n8k32.f32.e4m3.e4m3.f32, .f32.e5m2.e5m2.f32)",
 )

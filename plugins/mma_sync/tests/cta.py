@@ -30,10 +30,14 @@ def tf32(bits):
     return (unsigned(bits) & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
 
-def halves(bits, kind):
-    """Two elements of a register, the first in the lower half, as f32."""
-    raw = np.stack([unsigned(bits) & 0xFFFF, unsigned(bits) >> 16], -1).astype(np.uint16)
-    return raw.view({"bf16": ml_dtypes.bfloat16, "f16": np.float16}[kind]).astype(np.float32)
+KINDS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+
+
+def elements(bits, kind):
+    """The elements of a register along the last axis, the first in the lowest bits, as f32."""
+    if kind == "tf32":
+        return tf32(bits)[..., None]
+    return np.ascontiguousarray(unsigned(bits).astype(np.uint32))[..., None].view(KINDS[kind]).astype(np.float32)
 
 
 @dataclass
@@ -276,29 +280,19 @@ class Cta:
             self.write(r, first | second << 16, mask)
 
     def do_mma(self, suffixes, operands, mask):
-        """PTX ISA, Matrix Fragments for mma.m16n8k16 and for mma.m16n8k8 with .tf32."""
-        shape, kind = suffixes[2], suffixes[6]
+        """PTX ISA, Matrix Fragments for mma.m16n8k16, for mma.m16n8k8 with .tf32 and for mma.m16n8k32 with types of 8 bits."""
+        depth, kind = int(suffixes[2].removeprefix("m16n8k")), suffixes[6]
         d, a, b, c = (self.split(o.strip("{}")) for o in operands)
-        lane = np.arange(self.threads) % 32
-        group, inside = lane // 4, lane % 4
-        warps = self.threads // 32
-        warp = np.arange(self.threads) // 32
-        depth = {"m16n8k16": 16, "m16n8k8": 8}[shape]
+        lane, warp = np.arange(self.threads) % 32, np.arange(self.threads) // 32
+        group, inside, warps = lane // 4, lane % 4, self.threads // 32
         left, right, sums = np.zeros((warps, 16, depth), np.float32), np.zeros((warps, depth, 8), np.float32), np.zeros((warps, 16, 8), np.float32)
-        half = depth // 2
+        pack, half = depth // 8, depth // 2
         for i, r in enumerate(a):
-            row, column = group + 8 * (i % 2), half * (i // 2)
-            if kind == "tf32":
-                left[warp, row, column + inside] = tf32(self.bits(r))
-            else:
-                for j in range(2):
-                    left[warp, row, column + 2 * inside + j] = halves(self.bits(r), kind)[:, j]
+            for j, x in enumerate(elements(self.bits(r), kind).T):
+                left[warp, group + 8 * (i % 2), half * (i // 2) + pack * inside + j] = x
         for i, r in enumerate(b):
-            if kind == "tf32":
-                right[warp, half * i + inside, group] = tf32(self.bits(r))
-            else:
-                for j in range(2):
-                    right[warp, half * i + 2 * inside + j, group] = halves(self.bits(r), kind)[:, j]
+            for j, x in enumerate(elements(self.bits(r), kind).T):
+                right[warp, half * i + pack * inside + j, group] = x
         for i, r in enumerate(c):
             sums[warp, group + 8 * (i // 2), 2 * inside + i % 2] = self.read(r)
         result = sums + left @ right

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cake_core.assemble import assemble
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError
 from cake_core.effects import Access, Mode
@@ -15,11 +16,13 @@ from cake_core.ir.nodes import Op, Program
 from cake_core.ir.printer import program_text
 from cake_core.lower import lower
 from cake_core.plugins import load_registry
+from cake_core.source import Source
+from cake_core.syntax import parse
 
 #: One product of tiles that are copied whole: A is [M, K] or, transposed, [K, M]; likewise B.
 PRODUCT = """cake 1
 kernel k(A: in {elem}[{am}, {ak}], B: in {elem}[{bn}, {bk}], D: out f32[{m}, {n}])
-  target sm80
+  target {target}
 {{
   tiles t = grid(i: 1)
   shared a: {elem}[{am}, {ak}], b: {elem}[{bn}, {bk}]
@@ -39,21 +42,21 @@ kernel k(A: in {elem}[{am}, {ak}], B: in {elem}[{bn}, {bk}], D: out f32[{m}, {n}
 """
 
 
-def text(m=32, n=32, k=16, elem="bf16", warps=4, over=" over (2, 2)", body=None, at="", bt=""):
+def text(m=32, n=32, k=16, elem="bf16", warps=4, over=" over (2, 2)", body=None, at="", bt="", target="sm80"):
     body = body or f"acc = 1\n      ldmatrix fa <- a[:, :]{at}\n      ldmatrix fb <- b[:, :]{bt}\n      mma.sync acc += fa @ fb.T"
     am, ak = (k, m) if at else (m, k)
     bn, bk = (k, n) if bt else (n, k)
-    return PRODUCT.format(am=am, ak=ak, bn=bn, bk=bk, m=m, n=n, k=k, elem=elem, warps=warps, over=over, body=body)
+    return PRODUCT.format(am=am, ak=ak, bn=bn, bk=bk, m=m, n=n, k=k, elem=elem, warps=warps, over=over, body=body, target=target)
 
 
 @pytest.fixture
-def lowered(typed, registry, arch):
-    """A schedule text to (derived text, PTX), assembled."""
+def lowered(registry):
+    """A schedule text to (derived text, PTX), assembled, for its target."""
 
     def of(source):
-        from cake_core.assemble import assemble
-
-        made = derive(typed(source), registry, arch)
+        kernel = parse(Source("test.cake", source)).kernels[0]
+        arch = registry.architectures[kernel.targets[0]]
+        made = derive(elaborate(kernel, registry, arch, derived=False), registry, arch)
         ptx = lower(elaborate(made, registry, arch, derived=True), registry, arch)
         assert assemble(ptx.ptx, arch.target, made.name, lines=ptx.lines).cubin
         return program_text(Program(1, True, (made,))), ptx
@@ -63,7 +66,7 @@ def lowered(typed, registry, arch):
 
 def numbers(elem, shape, rng):
     """Small integers: their products and sums are exact in every type, so that results must be equal."""
-    kind = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}[elem]
+    kind = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}[elem]
     return rng.integers(-4, 5, shape).astype(kind)
 
 
@@ -76,6 +79,8 @@ def numbers(elem, shape, rng):
         dict(over="", m=64, n=24),
         dict(elem="f32", k=8),
         dict(elem="f32", k=24, over=" over (1, 4)", n=64),
+        dict(elem="e4m3", k=32, target="sm90"),
+        dict(elem="e5m2", k=96, n=64, target="sm90"),
         dict(at=".T", bt=".T", k=32, m=64, n=64),
         dict(at=".T", elem="f16"),
         dict(bt=".T", warps=6, over=" over (2, 3)", n=96),
@@ -259,12 +264,17 @@ def test_effects(typed, registry):
     assert [e.place.id for e in product if e.mode is Mode.READ] == ["fa", "fb", "acc"]
 
 
+@pytest.mark.parametrize("elem", ["e4m3", "e5m2"])
+def test_eight_bits_need_a_capability_of_their_own(typed, elem):
+    with pytest.raises(CakeError) as raised:
+        typed(text(elem=elem, k=32))
+    (d,) = raised.value.diagnostics
+    assert (d.code, d.resource) == ("type/missing-capability", "mma_sync_fp8") and elem in d.message
+
+
 @pytest.mark.parametrize("capability", ["ldmatrix", "mma_sync"])
 def test_a_target_without_the_capability(capability):
     from dataclasses import replace
-
-    from cake_core.source import Source
-    from cake_core.syntax import parse
 
     registry = load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
     sm80 = registry.architectures["sm80"]
