@@ -24,6 +24,7 @@ CAPABILITIES = frozenset(
         "ldmatrix",
         "mbarrier",
         "mma_sync",
+        "mma_sync_fp8",
         "named_barrier",
         "setmaxnreg",
         "shuffle",
