@@ -105,6 +105,8 @@ class Machine:
                     "add": np.add,
                     "sub": np.subtract,
                     "mul": np.multiply,
+                    "min": np.minimum,
+                    "max": np.maximum,
                     "and": np.bitwise_and,
                     "or": np.bitwise_or,
                     "xor": np.bitwise_xor,
