@@ -34,7 +34,7 @@ def cake_architectures() -> Iterable[Architecture]:
 
 @hookspec
 def cake_primitives() -> Iterable[Primitive]:
-    """Offer operations, functions, layouts, spaces, thread groups, protocols of pipelines and turns, and role words.
+    """Offer operations, functions, reductions, layouts, spaces, thread groups, protocols of pipelines and turns, and role words.
 
     A primitive names the capabilities that it needs, never an architecture.
 
