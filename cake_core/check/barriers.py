@@ -7,6 +7,7 @@ of them must bring the same. A barrier whose arrivals stand under conditions tha
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cake_core.check.subject import Executed, Subject
@@ -14,8 +15,9 @@ from cake_core.diagnostics import Related, Sink
 from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, EngineCommit, Mode, Rendezvous
 from cake_core.ir.build import binary
 from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Assign, Binary, Expr, Index, Int, Let, Name, Op, Var
+from cake_core.ir.nodes import Assign, Binary, Block, Expr, If, Index, Int, Let, Name, Op, Stmt, Var
 from cake_core.ir.places import root
+from cake_core.ir.visit import nested
 from cake_core.source import Span
 
 
@@ -251,13 +253,11 @@ def _named(subject: Subject, sink: Sink) -> None:
     """Each id belongs to one set of threads, which its uses count rightly."""
     users: dict[int, dict[tuple[str, int], tuple[int | None, Span]]] = defaultdict(dict)
     for role in subject.kernel.roles:
-        plan = subject.role(role.name)
-        for s in walk(role.body):
-            for e in subject.effects(s) if isinstance(s, Op) else ():
-                if isinstance(e, Rendezvous) and e.id is not None:
-                    for i in range(plan.instances):
-                        if (number := _constant(e.id, role.name, i)) is not None:
-                            users[number][role.name, i] = (e.threads, s.span)
+        for i in range(subject.role(role.name).instances):
+            for s in _of_instance(role.body, role.name, i):
+                for e in subject.effects(s) if isinstance(s, Op) else ():
+                    if isinstance(e, Rendezvous) and e.id is not None and (number := _constant(e.id, role.name, i)) is not None:
+                        users[number][role.name, i] = (e.threads, s.span)
     for number, by in sorted(users.items()):
         threads = sum(32 * subject.role(role).warps for role, _ in by)
         wrong = next(((who, n, span) for who, (n, span) in by.items() if n != threads), None)
@@ -274,6 +274,30 @@ def _named(subject: Subject, sink: Sink) -> None:
             why=f"it is used by {names}; a barrier that is short of threads never opens, and one too many opens the next phase",
             fix="give each set of threads an id of its own, and count all of its threads",
         )
+
+
+def _of_instance(block: Block, role: str, instance: int) -> Iterator[Stmt]:
+    """The statements that one instance may execute: guards on its number are decided."""
+    for s in block:
+        yield s
+        if isinstance(s, If):
+            holds = _holds(s.test, role, instance)
+            for inner, other in ((s.then, False), (s.other or (), True)):
+                if holds is not other:
+                    yield from _of_instance(inner, role, instance)
+        else:
+            for inner in nested(s):
+                yield from _of_instance(inner, role, instance)
+
+
+def _holds(test: Expr, role: str, instance: int) -> bool | None:
+    """A comparison of the instance's number, for one instance; None: another condition."""
+    match test:
+        case Binary("==" | "!=" | "<" | "<=" | ">" | ">=" as op, a, b):
+            x, y = _constant(a, role, instance), _constant(b, role, instance)
+            if x is not None and y is not None:
+                return binary(op, x, y).value
+    return None
 
 
 def _constant(e: Expr, role: str, instance: int) -> int | None:

@@ -6,25 +6,27 @@ from dataclasses import dataclass
 
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import fail
-from cake_core.ir.nodes import Block, Kernel, Turn
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Block, Kernel, Name, Op, Turn
 from cake_core.primitive import TurnPlan, TurnProtocol
 
 
 @dataclass(frozen=True, slots=True)
 class Turning:
-    """A turn with its protocol. Of a role with one instance nothing is left of it."""
+    """A turn with its protocol. Nothing is left of it where a role has one instance, or never takes it."""
 
     plan: TurnPlan
     protocol: TurnProtocol
+    needed: bool
 
     def start(self) -> Block:
-        return self.protocol.start(self.plan) if self.plan.instances > 1 else ()
+        return self.protocol.start(self.plan) if self.needed else ()
 
     def take(self) -> Block:
-        return self.protocol.take(self.plan) if self.plan.instances > 1 else ()
+        return self.protocol.take(self.plan) if self.needed else ()
 
     def pass_on(self) -> Block:
-        return self.protocol.pass_on(self.plan) if self.plan.instances > 1 else ()
+        return self.protocol.pass_on(self.plan) if self.needed else ()
 
 
 def turns_of(kernel: Kernel, registry, arch, placed: dict[str, Placed], first: int) -> tuple[dict[str, Turning], int]:
@@ -38,7 +40,9 @@ def turns_of(kernel: Kernel, registry, arch, placed: dict[str, Placed], first: i
             raise fail("derive/no-protocol", f"no installed plugin offers a protocol of turns for {arch.name}", s.span, resource=s.name)
         role = s.words.get("over").id
         p = placed[role]
-        turns[s.name] = Turning(TurnPlan(s.name, role, p.instances, 32 * p.warps, first), protocol)
-        if p.instances > 1:
+        body = next(r.body for r in kernel.roles if r.name == role)
+        needed = p.instances > 1 and any(isinstance(x, Op) and x.name == "take" and x.operands == (Name(s.name),) for x in walk(body))
+        turns[s.name] = Turning(TurnPlan(s.name, role, p.instances, 32 * p.warps, first), protocol, needed)
+        if needed:
             first += protocol.barriers(p.instances)
     return turns, first

@@ -38,7 +38,7 @@ class NamedBarriers:
     def check(self, kernel: Kernel, arch: Architecture, sink: Sink) -> None:
         limit = arch.limits["named_barriers"]
         if self.following > limit.value:
-            last = next(r for r in kernel.roles if r.name == list(self.ids)[-1][0])
+            last = next((r for r in kernel.roles if self.ids and r.name == list(self.ids)[-1][0]), kernel.roles[-1])
             sink.error(
                 "derive/barrier-ids",
                 f"the roles need {self.following - 1} named barriers, and this one has no more",
