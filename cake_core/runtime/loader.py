@@ -10,6 +10,7 @@ from cake_core.artifact import Formula, Manifest, sha256
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import ArtifactError
 from cake_core.runtime.formula import FormulaError, compile_formula
+from cake_core.runtime.plan import ORDERS
 
 MANIFEST, CUBIN, PTX = "manifest.json", "kernel.cubin", "kernel.ptx"
 REBUILD = "build the artifact again with 'cake build'"
@@ -48,7 +49,8 @@ def _as_built(folder: Path, manifest: Manifest, name: str, data: bytes) -> None:
     stated = manifest.hashes.get(name)
     if stated is not None and sha256(data) != stated:
         why = "the file was changed or damaged after the build"
-        raise ArtifactError("runtime/artifact-hash", f"'{name}' in '{folder}' does not have the hash that its manifest states", why=why, fix=REBUILD)
+        message = f"'{name}' in '{folder}' does not have the hash that its manifest states"
+        raise ArtifactError("runtime/artifact-hash", message, why=why, fix=REBUILD)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -104,6 +106,15 @@ def _verify(m: Manifest) -> None:
     for check in m.requires:
         _formula(check.formula, scalars)
         _need(isinstance(check.text, str), "a require has no text")
+    for check in m.assumes:
+        _need(isinstance(check.text, str), "an assume has no text")
+    if m.plan is not None:
+        p = m.plan
+        _need(p.table in tensors and p.count in scalars, "a plan fills parameters that are not there")
+        _need(p.offsets in tensors and tensors[p.offsets].elem == "i32", f"a plan reads the unknown offsets '{p.offsets}'")
+        _need(isinstance(p.block, int) and p.block >= 1, f"a plan has blocks of {p.block!r} rows")
+        _need(p.order in ORDERS, f"a plan has the unknown order '{p.order}'")
+        _need(isinstance(p.section, int) and (p.section >= 1 or p.order != "balanced"), f"a plan has sections of {p.section!r}")
     major, minor = m.compute_capability
     _need(isinstance(major, int) and isinstance(minor, int), "compute_capability is no pair of numbers")
     _need(isinstance(m.portable, bool), f"portable is {m.portable!r}")

@@ -101,7 +101,7 @@ def _items(info: PlanInfo, values: Mapping[str, int | float], inputs: Mapping[st
         env[name] = evaluate(tree, env, inputs)
     cost = np.broadcast_to(np.asarray(evaluate(info.cost, env, inputs)), b.shape)
     neighbour = b * points + point
-    order = _ORDERS[info.order](cost, neighbour, env["r0"], info.section, ctas)
+    order = ORDERS[info.order](cost, neighbour, env["r0"], info.section, ctas)
     columns = (b, env["r0"], *(env[name] for name, _ in info.dims))
     return np.stack([c[order] for c in columns], axis=1).astype(np.int32) if count else np.zeros((0, len(columns)), np.int32)
 
@@ -135,4 +135,4 @@ def _balanced(cost, neighbour, row, section: int, ctas: int):
     return taken[taken >= 0]
 
 
-_ORDERS = {"longest_first": _longest_first, "balanced": _balanced}
+ORDERS = {"longest_first": _longest_first, "balanced": _balanced}

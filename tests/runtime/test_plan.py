@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, PlanInfo
-from cake_core.runtime import DeviceArray, LaunchError, Plan, driver as driver_module, load
+from cake_core.runtime import ArtifactError, DeviceArray, LaunchError, Plan, driver as driver_module, load
 from cake_core.runtime.formula import FormulaError
 from cake_core.runtime.host_formula import evaluate
 from cake_core.runtime.plan import inputs_of, make_items, scalars_of
@@ -280,6 +280,16 @@ def test_contracts_are_checked_when_asked(kernel, off, x, broken):
     with pytest.raises(LaunchError) as caught:
         kernel.check(**arguments)
     assert caught.value.diagnostic.code == "runtime/assume" and broken in caught.value.diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"table": "X2"}, "not there"), ({"count": "X"}, "not there"), ({"offsets": "X"}, "offsets"), ({"block": 0}, "blocks of 0"), ({"order": "shortest"}, "order"), ({"section": 0}, "sections")],
+)
+def test_a_damaged_recipe_is_refused(gpu, artifact, change, says):
+    with pytest.raises(ArtifactError, match=says) as caught:
+        load(artifact(manifest(replace(info(), **change))))
+    assert caught.value.diagnostic.code == "runtime/artifact-manifest"
 
 
 def test_a_manifest_keeps_plan_and_contracts():
