@@ -63,7 +63,7 @@ class Planner:
         if not fills:
             raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer, why="consumers wait for what it writes")
         commit, engines = self._commit(p, fills), self._engines(p)
-        multicast = any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
+        multicast = self.cluster > 1 and any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
         homes = self._homes(p, commit, multicast)
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
         empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing

@@ -1,4 +1,4 @@
-"""Kernels of warpgroups, from the text to PTX, run on a machine of the ISA: attention and the grouped GEMM on ragged batches."""
+"""Kernels of warpgroups, from the text to PTX, run on a machine of the ISA: attention and the grouped GEMM on ragged batches, searches."""
 
 from dataclasses import asdict, replace
 from functools import cache
@@ -18,6 +18,8 @@ from cake_core.source import Source
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 ATTENTION = KERNELS / "attention" / "attn_fwd_sm90.cake"
 MOE = KERNELS / "moe" / "moe_grouped_sm90.cake"
+KMEANS = KERNELS / "kmeans" / "kmeans_assign_sm90.cake"
+KNN = KERNELS / "knn" / "knn_part_sm90.cake"
 POISON = 0xFFFF
 
 #: (query rows a sequence, key rows a sequence, heads, key heads, CTAs)
@@ -120,3 +122,48 @@ def test_grouped_gemm(groups, late):
         rows = slice(off[e], off[e + 1])
         expected = value(a[rows]) @ value(w[e]).T
         assert np.allclose(value(found["D"][rows]), expected, rtol=2.0**-8, atol=2.0**-8)
+
+
+def searched(path, shape, late, kernel, outputs, ctas):
+    """Whether each output of a search is within its companion's tolerance, exactly where that is 0."""
+    companion = load_companion(path.with_suffix(".py"))
+    inputs = companion.call("inputs", shape, np.random.default_rng(5))
+    found = launch(kernel, shape, inputs, outputs, ctas, late)
+    expected = companion.call("reference", inputs)
+    admitted = companion.admitted(inputs, expected)
+    right = {}
+    for name, wanted in expected.items():
+        got = (found[name].view(np.float32) if outputs[name][1] is np.uint32 else found[name].astype(np.int32)).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            right[name] = bool(((got == wanted) | np.isfinite(wanted) & (np.abs(got - wanted) <= admitted[name])).all())
+    return right
+
+
+#: A cluster is beyond the machine: the CTAs are alone.
+ALONE = {"CL": 1}
+
+
+@pytest.mark.parametrize(("shape", "late", "ctas"), [((2, 150, 132), True, 2), ((1, 1, 4), False, 1)], ids=["tails-late", "one-early"])
+def test_kmeans(shape, late, ctas):
+    nb, n, k = shape
+    outputs = {"L": ((nb, n), np.int32)}
+    assert searched(KMEANS, {"NB": nb, "N": n, "K": k}, late, built(KMEANS, **ALONE), outputs, ctas) == {"L": True}
+
+
+@pytest.mark.parametrize(("shape", "late"), [((70, 600), True), ((3, 8), False)], ids=["tails-late", "few-early"])
+def test_nearest_neighbours(shape, late):
+    q, n = shape
+    outputs = {"V": ((4, q, 10), np.uint32), "I": ((4, q, 10), np.int32)}
+    assert searched(KNN, {"Q": q, "N": n}, late, built(KNN), outputs, -(-q // 128) * 4) == {"V": True, "I": True}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("if (j + 1) * BN > K", "if (j + 1) * BN > K + BN"), ("cols(s) + j * BN)", "cols(s) + j * BN + 1)"), ("at = 0", "at = 3")],
+    ids=["zero rows win", "indices one too large", "a point without a distance"],
+)
+def test_a_wrong_search_is_seen(old, new):
+    text = KMEANS.read_text()
+    assert text.count(old) == 1
+    wrong = build(Source("wrong.cake", text.replace(old, new)), load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90", ALONE)
+    assert searched(KMEANS, {"NB": 1, "N": 200, "K": 12}, False, wrong, {"L": ((1, 200), np.int32)}, 1) == {"L": False}

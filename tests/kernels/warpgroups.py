@@ -320,7 +320,7 @@ class Warp:
         is_float = ".f32" in opcode
         match kind:
             case "mov" | "cvta":
-                special = {"%tid.x": LANE + 32 * self.number, "%ctaid.x": np.full(32, self.cta.number), "%nctaid.x": np.full(32, self.cta.count), "shared_memory": np.full(32, BASE)}
+                special = {"%tid.x": LANE + 32 * self.number, "%ctaid.x": np.full(32, self.cta.number), "%ctaid.y": np.zeros(32, np.int64), "%nctaid.x": np.full(32, self.cta.count), "shared_memory": np.full(32, BASE)}
                 if o[1] in self.cta.grid.maps:
                     return np.full(32, list(self.cta.grid.maps).index(o[1]))
                 return special[o[1]] if o[1] in special else v(1)
@@ -336,6 +336,8 @@ class Warp:
                 return np.where(self.value(o[3]), v(1), v(2))
             case "fma":
                 return (v(1).astype(np.float64) * v(2) + v(3)).astype(np.float32)
+            case "vote":
+                return np.full(32, v(1).any())
             case "shfl":
                 return v(1)[LANE ^ int(o[2])]
             case "cvt":
@@ -365,20 +367,25 @@ class Warp:
             found = grid.bases[parameter] if name.startswith("ptr_") else grid.scalars[parameter]
             self.write(o[0], np.full(32, found, np.float32 if ".f32" in opcode else np.int64), active)
             return
-        assert ".global" in opcode and opcode.endswith("b32")
-        where = self.address(o[1] if opcode.startswith("ld") else o[0])
-        if opcode.startswith("ld"):
-            found = np.zeros(32, np.int64)
+        assert opcode.endswith("b32") and (".global" in opcode or opcode.startswith("ld.shared"))
+        load = opcode.startswith("ld")
+        where, data = (self.address(o[1]), o[0]) if load else (self.address(o[0]), o[1])
+        for i, name in enumerate(names(data)):
+            if load:
+                found = np.zeros(32, np.uint32)
+                for lane in np.flatnonzero(active):
+                    words, n = self.words(opcode, int(where[lane]) + 4 * i)
+                    found[lane] = words[n]
+                self.write(name, found.view(np.float32) if name.startswith("%f") else i32(found), active)
+                continue
+            value = self.value(name)
+            value = value.astype(np.float32).view(np.uint32) if value.dtype.kind == "f" else u32(value)
             for lane in np.flatnonzero(active):
-                words, n = self.cta.grid.words(int(where[lane]))
-                found[lane] = words[n]
-            self.write(o[0], i32(found), active)
-            return
-        value = self.value(o[1])
-        value = value.astype(np.float32).view(np.uint32) if value.dtype.kind == "f" else u32(value)
-        for lane in np.flatnonzero(active):
-            words, n = self.cta.grid.words(int(where[lane]))
-            words[n] = value[lane]
+                words, n = self.words(opcode, int(where[lane]) + 4 * i)
+                words[n] = value[lane]
+
+    def words(self, opcode: str, address: int) -> tuple[np.ndarray, int]:
+        return (self.cta.shared.view(np.uint32), address // 4) if ".shared" in opcode else self.cta.grid.words(address)
 
     def named_barrier(self, opcode: str, o: list[str]) -> Iterator[bool]:
         threads = int(o[1]) if len(o) > 1 else self.cta.grid.manifest["launch"]["threads"]
@@ -436,13 +443,14 @@ class Warp:
             name = list(cta.grid.maps)[self.one(register, active)]
             tensor, place, inside, box = cta.grid.box(name, [self.one(c, active) for c in names(coordinates)])
             start = self.one(source, active)
-            size = int(np.prod(box)) * 2
-            at = swizzled(start + np.arange(size))
-            assert start % 1024 == 0 and cta.grid.maps[name]["swizzle"] == box[-1] * 2 == 128
+            width, swizzle = tensor.dtype.itemsize, cta.grid.maps[name]["swizzle"]
+            size = int(np.prod(box)) * width
+            at = swizzled(start + np.arange(size)) if swizzle else start + np.arange(size)
+            assert start % 1024 == 0 and swizzle == box[-1] * width == 128 if swizzle else start % 128 == 0
 
             def store() -> None:
                 if place is not None:
-                    tensor[place] = np.ascontiguousarray(cta.shared[at]).view(np.uint16).reshape(box)[inside]
+                    tensor[place] = np.ascontiguousarray(cta.shared[at]).view(tensor.dtype).reshape(box)[inside]
 
             if not load:
                 if cta.grid.late:
@@ -453,7 +461,7 @@ class Warp:
             barrier = self.one(o[2], active)
 
             def fill() -> None:
-                new = np.zeros(box, np.uint16)
+                new = np.zeros(box, tensor.dtype)
                 if place is not None:
                     new[inside] = tensor[place]
                 cta.shared[at] = new.reshape(-1).view(np.uint8)
