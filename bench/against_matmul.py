@@ -11,7 +11,11 @@ SHAPES = ((8192, 8192, 8192), (4096, 14336, 4096), (4096, 4096, 4096))
 
 
 def main(description: str) -> None:
-    args = arguments(description, "gemm", variants={"nargs": "*", "default": (), "metavar": "DIR", "help": "artifacts of other settings, timed beside it"})
+    args = arguments(
+        description,
+        "gemm",
+        variants={"nargs": "*", "default": (), "metavar": "DIR", "help": "artifacts of other settings, timed beside it"},
+    )
     torch.manual_seed(args.seed)
     kernel = cake.load(args.gemm)
     others = {str(folder): cake.load(folder) for folder in args.variants}
@@ -24,7 +28,13 @@ def main(description: str) -> None:
         for call in sides.values():
             call()
         torch.cuda.synchronize()
-        row = {"M": m, "N": n, "K": k, "equal_to_torch": bool(torch.equal(ours, theirs)), "largest_difference": float((ours.float() - theirs.float()).abs().max())}
+        row = {
+            "M": m,
+            "N": n,
+            "K": k,
+            "equal_to_torch": bool(torch.equal(ours, theirs)),
+            "largest_difference": float((ours.float() - theirs.float()).abs().max()),
+        }
         for name, mode in (("burst", BURST), ("sustained", SUSTAINED)):
             row[name] = compare(sides, "cake", mode)
             for side in row[name]["sides"].values():

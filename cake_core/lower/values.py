@@ -18,7 +18,7 @@ from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Floa
 from cake_core.ir.nodes import Tuple as TupleExpr
 from cake_core.ir.places import Place, root
 from cake_core.ir.plan import layout_words
-from cake_core.ir.types import ELEMENTS, Elem, Named, Product, Scalar, State, Tile, Value, element_of
+from cake_core.ir.types import Elem, Named, Product, Scalar, State, Tile, Value, element_of
 from cake_core.lower import scalars
 from cake_core.lower.addresses import place
 from cake_core.primitive import Distribution, FragmentType

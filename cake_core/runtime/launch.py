@@ -66,7 +66,8 @@ def load_function(driver: Driver, artifact: LoadedArtifact, image: str, library:
     attributes = driver.api.CUfunction_attribute
     most = driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
     if launch.shared_bytes > most:
-        raise DriverError("runtime/shared-memory", f"'{m.kernel}' needs {launch.shared_bytes} bytes of shared memory a block, device {device} has {most}")
+        message = f"'{m.kernel}' needs {launch.shared_bytes} bytes of shared memory a block, device {device} has {most}"
+        raise DriverError("runtime/shared-memory", message)
     driver.call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch.shared_bytes)
     if launch.cluster > PORTABLE_CLUSTER:
         driver.call("cuFuncSetAttribute", function, attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)

@@ -39,8 +39,22 @@ def site(tmp_path_factory) -> Path:
     """The folder that pip installed the stranger's distribution into; no index is asked."""
     folder = tmp_path_factory.mktemp("stranger")
     source = shutil.copytree(HERE / "acme", folder / "acme")  # a build may leave files behind
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", folder / "site", source]
-    done = subprocess.run([*map(str, pip)], capture_output=True, text=True, timeout=120, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--no-build-isolation",
+        "--target",
+        folder / "site",
+        source,
+    ]
+    done = subprocess.run(
+        [*map(str, pip)], capture_output=True, text=True, timeout=120, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 
@@ -153,7 +167,9 @@ def test_a_capability_that_it_lacks_is_named(cake, tmp_path):
 
 def test_its_function_is_not_offered_elsewhere(cake, tmp_path):
     text = tmp_path / "swiglu.cake"
-    text.write_text((HERE / "acme/kernels/swiglu.cake").read_text(encoding="utf-8").replace("target acme_sm89", "target sm80"), encoding="utf-8")
+    text.write_text(
+        (HERE / "acme/kernels/swiglu.cake").read_text(encoding="utf-8").replace("target acme_sm89", "target sm80"), encoding="utf-8"
+    )
     done = cake("check", text)
     assert done.returncode == 1 and "'acme.silu' needs 'acme_fast_math', which sm80 does not offer" in done.stdout
 

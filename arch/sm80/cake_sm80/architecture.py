@@ -26,7 +26,9 @@ LIMITS = MappingProxyType(
         # shared memory, bytes
         "shared_bytes_per_block": Limit(166_912, f"{_GUIDE} (163 KB)"),
         "shared_bytes_per_sm": Limit(167_936, f"{_GUIDE} (164 KB)"),
-        "shared_bytes_reserved": Limit(1_024, "CUDA C++ Programming Guide, compute capability 8.x, shared memory: reserved by the system for each block"),
+        "shared_bytes_reserved": Limit(
+            1_024, "CUDA C++ Programming Guide, compute capability 8.x, shared memory: reserved by the system for each block"
+        ),
         # registers, 32 bits each
         "registers_per_sm": Limit(65_536, f"{_GUIDE} (64 K)"),
         "registers_per_thread": Limit(255, _GUIDE),

@@ -69,9 +69,7 @@ def test_a_text_for_it_is_portable_and_one_for_hopper_is_not(registry):
     assert registry.architecture("sm80").portable and not registry.architecture("sm90").portable
 
 
-@pytest.mark.parametrize(
-    ("min_ctas", "directives"), [(None, (".reqntid 256, 1, 1",)), (2, (".reqntid 256, 1, 1", ".minnctapersm 2"))]
-)
+@pytest.mark.parametrize(("min_ctas", "directives"), [(None, (".reqntid 256, 1, 1",)), (2, (".reqntid 256, 1, 1", ".minnctapersm 2"))])
 def test_entry_directives(min_ctas, directives):
     assert SM80.backend().entry_directives(Launch(256, 1, 0, 255, min_ctas)) == directives
 
@@ -84,7 +82,9 @@ def test_identity_of_a_cta():
 
 
 def test_a_cluster_is_an_error_that_names_the_capability(registry):
-    kernel = parse(Source("k.cake", "cake 1\nkernel k(N: i32)\n  target sm80\n  cluster m = 2\n{\n  role main: 1 warp {\n  }\n}\n")).kernels[0]
+    kernel = parse(
+        Source("k.cake", "cake 1\nkernel k(N: i32)\n  target sm80\n  cluster m = 2\n{\n  role main: 1 warp {\n  }\n}\n")
+    ).kernels[0]
     with pytest.raises(CakeError) as raised:
         elaborate(kernel, registry, SM80, derived=False)
     (d,) = raised.value.diagnostics

@@ -40,7 +40,10 @@ class Copy(Operation):
         here, there = shared.type, tensor.type
         if here.elem != there.elem:
             raise fail(
-                "type/element", f"'{root(shared).id}' holds {here.elem}, '{root(tensor).id}' {there.elem}", op.span, why="a copy does not convert"
+                "type/element",
+                f"'{root(shared).id}' holds {here.elem}, '{root(tensor).id}' {there.elem}",
+                op.span,
+                why="a copy does not convert",
             )
         if here.shape != there.shape:
             raise fail(
@@ -60,7 +63,13 @@ class Copy(Operation):
         elif reason is None:
             reason = "only copies of 16 bytes tell the L2 cache what to fetch"
         if reason:
-            raise fail("ptx/cp-async-width", f"copies of {by.value.value} bytes are not legal here", by.span, why=reason, fix="write a smaller 'by'")
+            raise fail(
+                "ptx/cp-async-width",
+                f"copies of {by.value.value} bytes are not legal here",
+                by.span,
+                why=reason,
+                fix="write a smaller 'by'",
+            )
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         whole = declared(op.operands[0])

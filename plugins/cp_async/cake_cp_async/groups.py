@@ -31,7 +31,9 @@ class Wait(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         pending = op.operands[0]
         if isinstance(pending, Int) and pending.value < 0:
-            raise fail("ptx/cp-async-pending", f"the number of pending groups is {pending.value}", pending.span, fix="write 0 to wait for all")
+            raise fail(
+                "ptx/cp-async-pending", f"the number of pending groups is {pending.value}", pending.span, fix="write 0 to wait for all"
+            )
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         pending = op.operands[0]

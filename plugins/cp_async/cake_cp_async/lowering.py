@@ -1,8 +1,8 @@
 """The copies of one statement: which thread copies which pieces, and what of their addresses is the same for all of them.
 
-A piece is `by` bytes of a row. Pieces go round the threads in row-major order, so that neighbouring threads read neighbouring bytes. Where a
-whole number of rows fits into a round, a thread stays in its column, and its pieces are a fixed number of rows apart: one address on
-each side, then a constant step.
+A piece is `by` bytes of a row. Pieces go round the threads in row-major order, so that neighbouring threads read neighbouring bytes.
+Where a whole number of rows fits into a round, a thread stays in its column, and its pieces are a fixed number of rows apart: one
+address on each side, then a constant step.
 """
 
 from __future__ import annotations

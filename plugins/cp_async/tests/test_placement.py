@@ -106,7 +106,9 @@ def test_copies_of_one_round_share_their_addresses(ptx_of):
     assert ptx.count("add.s64") == 8 and ptx.count("mad.wide") == 1
 
 
-@pytest.mark.parametrize(("by", "opcode"), [(16, "cp.async.cg.shared.global"), (8, "cp.async.ca.shared.global"), (4, "cp.async.ca.shared.global")])
+@pytest.mark.parametrize(
+    ("by", "opcode"), [(16, "cp.async.cg.shared.global"), (8, "cp.async.ca.shared.global"), (4, "cp.async.ca.shared.global")]
+)
 def test_opcodes(ptx_of, by, opcode):
     ptx = ptx_of(text("f32", (64, 32), (32, 32), (0, 0), (32, 32), 1, by, 128))
     assert f"  {opcode} [" in ptx and f"], {by};" in ptx  # nothing is clipped: no predicate

@@ -1,8 +1,8 @@
 """The layouts `mma_a` and `mma_b`, and those for elements of 32 and 8 bits: the factors of a warp's matrix product, in registers.
 
-A factor is K-major: `[M, K]` or `[N, K]`. Its registers of 32 bits are the lanes' parts of matrices of 8 rows by 16 bytes: lane l holds the 4
-bytes at 4 (l mod 4) of row l / 4, as `ldmatrix` leaves them. Depth comes in steps of 32 bytes, two such matrices side by side. A row of
-the grid of warps holds its rows of the left factor in all of its columns, and a column of warps its rows of the right one.
+A factor is K-major: `[M, K]` or `[N, K]`. Its registers of 32 bits are the lanes' parts of matrices of 8 rows by 16 bytes: lane l
+holds the 4 bytes at 4 (l mod 4) of row l / 4, as `ldmatrix` leaves them. Depth comes in steps of 32 bytes, two such matrices side by
+side. A row of the grid of warps holds its rows of the left factor in all of its columns, and a column of warps its rows of the right one.
 """
 
 from __future__ import annotations

@@ -39,10 +39,15 @@ class LdMatrix(Operation):
             if len(tile.groups) != 1 or len(tile.shape) != 2:
                 where = target if tile is t else source
                 raise fail(
-                    "type/shape", f"'ldmatrix' takes tiles of rows and columns, and this is {tile}", where.span, fix="index the slot: `x[s]`"
+                    "type/shape",
+                    f"'ldmatrix' takes tiles of rows and columns, and this is {tile}",
+                    where.span,
+                    fix="index the slot: `x[s]`",
                 )
         if t.elem != s.elem:
-            raise fail("type/element", f"'{root(target).id}' holds {t.elem}, '{root(source).id}' {s.elem}", op.span, why="nothing is converted")
+            raise fail(
+                "type/element", f"'{root(target).id}' holds {t.elem}, '{root(source).id}' {s.elem}", op.span, why="nothing is converted"
+            )
         shape = tuple(reversed(s.shape)) if s.transposed else tuple(s.shape)
         if tuple(t.shape) != shape:
             raise fail(
@@ -98,7 +103,7 @@ def _refusal(source: Expr, declaration: Declaration | None) -> str | None:
     if columns * whole.elem.bytes % ROW_BYTES:
         return f"its rows of {columns * whole.elem.bytes} bytes are not whole pieces of {ROW_BYTES}"
     if (known := alignment(bare, declaration)) % ROW_BYTES:
-        return f"its rows are known to start at multiples of {known} bytes only, and an instruction reads {ROW_BYTES} at a multiple of {ROW_BYTES}"
+        return f"its rows are known to start at multiples of {known} bytes only, and a lane reads {ROW_BYTES} at a multiple of {ROW_BYTES}"
     return None
 
 
@@ -113,8 +118,8 @@ def _matrices(d: Distribution, bits: int) -> tuple[Corner, ...]:
 
 
 def _load(cx: LowerContext, registers: tuple[Reg, ...], matrices: tuple[Corner, ...], corner: tuple[Operand, ...], source: Expr) -> None:
-    """As many matrices an instruction as there are. Lanes of one instruction differ as its matrices do, so instructions whose matrices stand
-    alike, whole swizzle patterns apart, share an address."""
+    """As many matrices an instruction as there are. Lanes of one instruction differ as its matrices do, so instructions whose matrices
+    stand alike, whole swizzle patterns apart, share an address."""
     size = source.type.elem.bytes
     columns, _ = cx.panel(_bare(source))
     pitch = columns * size

@@ -43,9 +43,9 @@ KINDS = {
 class MmaSync(Operation):
     """`mma.sync d += a @ b.T`, or `d = a @ b.T`, which starts from zero.
 
-    d: f32 [M, N], a: [M, K], b: [N, K], all fragments of the instance; on a grid (r, c) of warps M is a multiple of 16 r, N of 8, or of 16 c
-    where c > 1. Factors are bf16 or f16 with K a multiple of 16, f32 with K a multiple of 8, of which the unit reads tf32, or, where the target
-    offers `mma_sync_fp8`, e4m3 or e5m2 with K a multiple of 32.
+    d: f32 [M, N], a: [M, K], b: [N, K], all fragments of the instance; on a grid (r, c) of warps M is a multiple of 16 r, N of 8, or
+    of 16 c where c > 1. Factors are bf16 or f16 with K a multiple of 16, f32 with K a multiple of 8, of which the unit reads tf32, or,
+    where the target offers `mma_sync_fp8`, e4m3 or e5m2 with K a multiple of 32.
     """
 
     def check(self, op: Op, cx: CheckContext) -> None:
@@ -105,8 +105,8 @@ class MmaSync(Operation):
         return (*(Access(x, Mode.READ) for x in reads), Access(d, Mode.WRITE))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        """Depth outermost, so that no instruction waits for the one before it; a row of blocks goes there and back, so that neighbours share a
-        factor's registers."""
+        """Depth outermost, so that no instruction waits for the one before it; a row of blocks goes there and back, so that neighbours
+        share a factor's registers."""
         d, (a, b) = op.operands[0], _factors(op)
         kind = KINDS[a.type.elem.name]
         steps = a.type.shape[1] // kind.depth
@@ -160,9 +160,18 @@ def _check_types(op: Op, d: Tile, a: Tile, b: Tile) -> None:
         raise fail("type/element", f"the result is {d.elem}", op.operands[0].span, why="not implemented: sums in another type than f32")
     if a.elem != b.elem or a.elem.name not in KINDS:
         listed = ", ".join(KINDS)
-        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than two of one of {listed}")
+        raise fail(
+            "type/element",
+            f"the factors are {a.elem} and {b.elem}",
+            op.value.span,
+            why=f"not implemented: factors other than two of one of {listed}",
+        )
     (m, n), (rows, depth), (columns, other) = d.shape, a.shape, b.shape
-    for what, mine, theirs in (("rows of the result and of the left factor", m, rows), ("columns of the result and rows of the right factor", n, columns), ("depths of the factors", depth, other)):
+    for what, mine, theirs in (
+        ("rows of the result and of the left factor", m, rows),
+        ("columns of the result and rows of the right factor", n, columns),
+        ("depths of the factors", depth, other),
+    ):
         if mine != theirs:
             raise fail("type/shape", f"the {what} are {mine} and {theirs}", op.value.span)
     step = KINDS[a.elem.name].depth

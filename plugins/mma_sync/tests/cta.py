@@ -264,8 +264,8 @@ class Cta:
                         self.shared[to[t] : to[t] + size] = piece
 
     def do_ldmatrix(self, suffixes, operands, mask):
-        """PTX ISA, ldmatrix: lane 8i + r names row r of matrix i; lane l gets row l / 4, bytes 4 (l mod 4) and on, or with .trans the elements
-        of rows 2 (l mod 4) and the next in column l / 4."""
+        """PTX ISA, ldmatrix: lane 8i + r names row r of matrix i; lane l gets row l / 4, bytes 4 (l mod 4) and on, or with .trans the
+        elements of rows 2 (l mod 4) and the next in column l / 4."""
         out, at = self.split(operands[0].strip("{}")), self.address(operands[1])
         assert not (at % 16).any(), "misaligned"
         warp, lane = np.arange(self.threads) // 32 * 32, np.arange(self.threads) % 32
@@ -285,7 +285,11 @@ class Cta:
         d, a, b, c = (self.split(o.strip("{}")) for o in operands)
         lane, warp = np.arange(self.threads) % 32, np.arange(self.threads) // 32
         group, inside, warps = lane // 4, lane % 4, self.threads // 32
-        left, right, sums = np.zeros((warps, 16, depth), np.float32), np.zeros((warps, depth, 8), np.float32), np.zeros((warps, 16, 8), np.float32)
+        left, right, sums = (
+            np.zeros((warps, 16, depth), np.float32),
+            np.zeros((warps, depth, 8), np.float32),
+            np.zeros((warps, 16, 8), np.float32),
+        )
         pack, half = depth // 8, depth // 2
         for i, r in enumerate(a):
             for j, x in enumerate(elements(self.bits(r), kind).T):
