@@ -26,7 +26,7 @@ LOG2_E = 1.4426950408889634
 
 def flash3():
     """FlashAttention-3's function, by either of its names; None where it is not installed."""
-    for module in ("flash_attn_interface", "flash_attn_3.flash_attn_interface", "hopper.flash_attn_interface"):
+    for module in ("fa3_fwd_interface", "flash_attn_interface", "flash_attn_3.flash_attn_interface", "hopper.flash_attn_interface"):
         try:
             return __import__(module, fromlist=["flash_attn_func"]).flash_attn_func
         except ImportError:
@@ -81,13 +81,22 @@ def main() -> None:
             sides, results = sides_of(kernel, causal, shape)
             ours = results["cake"]().float()
             difference = {n: float((f().float() - ours).norm() / ours.norm()) for n, f in results.items() if n != "cake"}
-            row = {"B": b, "H": h, "HK": hk, "S": s, "causal": causal, "relative_difference": difference, "planning_us": planning_us(kernel, b, s, h)}
+            row = {
+                "B": b,
+                "H": h,
+                "HK": hk,
+                "S": s,
+                "causal": causal,
+                "relative_difference": difference,
+                "planning_us": planning_us(kernel, b, s, h),
+            }
             row["burst"] = compare(sides, "cake", BURST)
             flops = 4 * b * h * s * s * D / (2 if causal else 1)
             for side in row["burst"]["sides"].values():
                 side["tflop_per_s"] = round(flops / side["median_us"] / 1e6, 1)
             shown = ", ".join(f"{n} {v['median_us']:.1f} us ({v['tflop_per_s']} TFLOP/s)" for n, v in row["burst"]["sides"].items())
-            print(f"b{b} h{h}/{hk} s{s} {'causal' if causal else 'full'}: {shown}, speed over {row['burst']['cake_speed_over']}, difference {difference}, plan {row['planning_us']} us", flush=True)
+            print(f"b{b} h{h}/{hk} s{s} {'causal' if causal else 'full'}: {shown}, speed over {row['burst']['cake_speed_over']}", flush=True)
+            print(f"    relative difference {difference}, table of items {row['planning_us']} us", flush=True)
             rows.append(row)
             del sides, results, ours
             torch.cuda.empty_cache()

@@ -54,7 +54,9 @@ def ends(sizes: list[int]) -> torch.Tensor:
     return torch.tensor([0, *sizes], dtype=torch.int64).cumsum(0).to(torch.int32)
 
 
-def expected(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lq: list[int], lk: list[int], sl2: float, causal: bool) -> tuple[torch.Tensor, ...]:
+def expected(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lq: list[int], lk: list[int], sl2: float, causal: bool
+) -> tuple[torch.Tensor, ...]:
     """O and LSE in float64, and the admitted error of each."""
     tq, h, hk = q.shape[0], q.shape[1], k.shape[1]
     wide = {"dtype": torch.float64, "device": "cuda"}
@@ -67,7 +69,10 @@ def expected(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, lq: list[int], l
     for m, n in zip(lq, lk, strict=True):
         if m and n:
             rows = slice(a, a + m)
-            qs, ks, vs = q[rows].double().transpose(0, 1), *(x[b : b + n].double().transpose(0, 1).repeat_interleave(h // hk, 0) for x in (k, v))
+            qs, ks, vs = (
+                q[rows].double().transpose(0, 1),
+                *(x[b : b + n].double().transpose(0, 1).repeat_interleave(h // hk, 0) for x in (k, v)),
+            )
             s = qs @ ks.transpose(1, 2) * sl2
             if causal:
                 s.masked_fill_(~torch.ones(m, n, dtype=torch.bool, device="cuda").tril(n - m), -math.inf)
@@ -149,7 +154,9 @@ def main() -> None:
     bad = [r for r in rows if r["wrong"] or r["unwritten"] or r["outside"]]
     most = {name: max(r[name] for r in rows) for name in ("worst_o", "worst_lse")}
     print(f"{len(rows)} runs, {len(bad)} wrong, largest errors over the bound: {most}", flush=True)
-    record(args.out, "check_attention", {"seed": args.seed, "environment": environment(*kernels.values()), "wrong": bad, **most, "runs": rows})
+    record(
+        args.out, "check_attention", {"seed": args.seed, "environment": environment(*kernels.values()), "wrong": bad, **most, "runs": rows}
+    )
     raise SystemExit(1 if bad else 0)
 
 

@@ -34,7 +34,13 @@ def cases(count: int, seed: int) -> list[tuple[list[int], int, int]]:
     rows = lambda: 0 if rng.random() < 0.25 else min(round(2 ** rng.uniform(0, 10)), 1000)  # noqa: E731
     out = list(FIRST)
     while len(out) < count:
-        out.append(([rows() for _ in range(rng.randint(1, 24))], 8 * min(round(2 ** rng.uniform(0, 7.5)), 160), 8 * min(round(2 ** rng.uniform(0, 7)), 128)))
+        out.append(
+            (
+                [rows() for _ in range(rng.randint(1, 24))],
+                8 * min(round(2 ** rng.uniform(0, 7.5)), 160),
+                8 * min(round(2 ** rng.uniform(0, 7)), 128),
+            )
+        )
     return out[:count]
 
 

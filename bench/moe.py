@@ -37,7 +37,11 @@ def sides_of(kernel, e: int, t: int, n: int, k: int) -> tuple[dict, dict]:
     sides = {"cake": launch, "matmul an expert": one_by_one}
     for call in sides.values():
         call()
-    facts = {"smallest_group": min(sizes), "largest_group": max(sizes), "largest_difference": float((ours.float() - theirs.float()).abs().max())}
+    facts = {
+        "smallest_group": min(sizes),
+        "largest_group": max(sizes),
+        "largest_difference": float((ours.float() - theirs.float()).abs().max()),
+    }
     if (product := grouped_product()) is not None:
         turned, behind = w.transpose(1, 2), off[1:].contiguous()
         grouped = lambda: product(a, turned, offs=behind)  # noqa: E731
@@ -60,7 +64,10 @@ def main() -> None:
         for side in row["burst"]["sides"].values():
             side["tflop_per_s"] = round(2 * t * n * k / side["median_us"] / 1e6, 1)
         shown = ", ".join(f"{s} {v['median_us']:.1f} us ({v['tflop_per_s']} TFLOP/s)" for s, v in row["burst"]["sides"].items())
-        print(f"E{e} T{t} N{n} K{k}: {shown}, speed over {row['burst']['cake_speed_over']}, difference {facts['largest_difference']}", flush=True)
+        print(
+            f"E{e} T{t} N{n} K{k}: {shown}, speed over {row['burst']['cake_speed_over']}, difference {facts['largest_difference']}",
+            flush=True,
+        )
         rows.append(row)
         del sides
         torch.cuda.empty_cache()

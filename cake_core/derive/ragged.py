@@ -13,7 +13,26 @@ from __future__ import annotations
 from cake_core.derive.schedules import Schedule, carried_by, linear, product
 from cake_core.diagnostics import fail
 from cake_core.ir.build import add, assign, binary, call, div, index, mod, mul
-from cake_core.ir.nodes import Assume, Binary, Binding, Block, Expr, For, If, Index, Int, Kernel, Let, Name, Param, Tiles, TypeExpr, Var, While, Words
+from cake_core.ir.nodes import (
+    Assume,
+    Binary,
+    Binding,
+    Block,
+    Expr,
+    For,
+    If,
+    Index,
+    Int,
+    Kernel,
+    Let,
+    Name,
+    Param,
+    Tiles,
+    TypeExpr,
+    Var,
+    While,
+    Words,
+)
 from cake_core.ir.plan import launch_statement
 from cake_core.ir.schedule import Ragged, read_schedule
 
@@ -47,7 +66,17 @@ def _table(tiles: Tiles, fresh) -> Schedule:
     b, r0, *others = (entry(column) for column in range(width))
     r1 = read(asked.ragged.offsets, add(b, 1))
     return Schedule(
-        t, i, Name(count), True, (launch_statement(count, True, asked.ctas),), (), (b, r0, r1, *others), asked.parts, carried_by(tiles), params=params, sparing=True
+        t,
+        i,
+        Name(count),
+        True,
+        (launch_statement(count, True, asked.ctas),),
+        (),
+        (b, r0, r1, *others),
+        asked.parts,
+        carried_by(tiles),
+        params=params,
+        sparing=True,
     )
 
 
@@ -99,7 +128,19 @@ def _scan(tiles: Tiles, kernel: Kernel, fresh) -> Schedule:
     r1 = read(ragged.offsets, following)
     item = (group, r0, r1, *others)
     return Schedule(
-        t, i, Name(bound), True, prologue, lets_of_item, item, asked.parts, carried_by(tiles), start=start, seek=seek, guard=guard, sparing=True
+        t,
+        i,
+        Name(bound),
+        True,
+        prologue,
+        lets_of_item,
+        item,
+        asked.parts,
+        carried_by(tiles),
+        start=start,
+        seek=seek,
+        guard=guard,
+        sparing=True,
     )
 
 
@@ -136,5 +177,6 @@ def rows_of(ragged: Ragged, kernel: Kernel, tiles: Tiles) -> Expr:
         tiles.span,
         resource=ragged.offsets,
         why="a launch must be large enough for all items, and the offsets lie on the device",
-        fix=f"write `assume {ragged.offsets}[E] == T` with their number E and a parameter T, or give the schedule an order that the host makes",
+        fix=f"write `assume {ragged.offsets}[E] == T` with their number E and a parameter T, or give the schedule an order that the "
+        "host makes",
     )

@@ -66,7 +66,6 @@ class Schedule:
         seek = tuple(replace(s, span=at) for s in self.seek)
         return (*start, For((self.index,), Name("cluster.id"), self.total, words, (*seek, *item), span=at))
 
-
     def ahead(self, name: str) -> str | None:
         """What `t.next.D`, a coordinate of the next item, is called in the derived form; None for another name."""
         coordinates = (b.name for b in self.following[-len(self.parts) :])

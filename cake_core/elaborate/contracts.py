@@ -54,8 +54,15 @@ class Contracts:
         symbol = self.scope.find(tensor.id)
         t = tensor.type
         if not isinstance(t, Tile) or symbol.kind != "tensor" or symbol.node.mode != "in":
-            raise fail("type/operand", f"'{e.name}' takes an input, not {described(t)}", e.args[0].span, why="a contract is about what a kernel is given")
+            raise fail(
+                "type/operand",
+                f"'{e.name}' takes an input, not {described(t)}",
+                e.args[0].span,
+                why="a contract is about what a kernel is given",
+            )
         if t.elem.kind not in kinds or rank is not None and len(t.shape) != rank:
             dims = f" of {rank} dimension" if rank is not None else ""
-            raise fail("type/operand", f"'{e.name}' takes {' or '.join(kinds)} elements{dims}, '{tensor.id}' is {described(t)}", e.args[0].span)
+            raise fail(
+                "type/operand", f"'{e.name}' takes {' or '.join(kinds)} elements{dims}, '{tensor.id}' is {described(t)}", e.args[0].span
+            )
         return replace(e, args=(tensor,), type=Scalar(BOOL, Level.CTA))

@@ -146,10 +146,22 @@ class _Expander:
             raise fail("type/repeated", f"a parameter of '{s.name}' stands twice", s.span)
         for inner in walk(s.body):
             if isinstance(inner, Op) and inner.name in self.verbs:
-                raise fail("type/inline", f"`{inner.name}` stands in inline '{s.name}'", inner.span, why="a block that is written out holds no verb of a pipeline (S22)", fix="write the verb beside the use")
+                raise fail(
+                    "type/inline",
+                    f"`{inner.name}` stands in inline '{s.name}'",
+                    inner.span,
+                    why="a block that is written out holds no verb of a pipeline (S22)",
+                    fix="write the verb beside the use",
+                )
             if not isinstance(inner, INSIDE):
                 what = f"'{inner.space}' is declared" if isinstance(inner, Declare) else "this statement stands"
-                raise fail("type/inline", f"{what} in inline '{s.name}'", inner.span, why="a block holds assignments, `let`, `var`, operations, loops and guards", fix="move it in front of the block")
+                raise fail(
+                    "type/inline",
+                    f"{what} in inline '{s.name}'",
+                    inner.span,
+                    why="a block holds assignments, `let`, `var`, operations, loops and guards",
+                    fix="move it in front of the block",
+                )
         local = {n for inner in walk(s.body) for n in (*bound_by(inner), *(inner.pattern if isinstance(inner, For) else ()))}
         free = {n.id for inner in walk(s.body) for e in own_expressions(inner) for n in names(e)} - local - set(s.params)
         outside = {n: m for n in free if (m := self.meaning(n)) is not None}
@@ -160,16 +172,33 @@ class _Expander:
     def use(self, s: CallStmt, call: Call) -> Block:
         definition = self.known.get(call.name)
         if definition is None:
-            raise fail("type/unknown-function", f"unknown inline block '{call.name or '?'}'", call.span, why="a call that stands alone writes an inline block out", fix=suggestion(call.name, self.known))
+            raise fail(
+                "type/unknown-function",
+                f"unknown inline block '{call.name or '?'}'",
+                call.span,
+                why="a call that stands alone writes an inline block out",
+                fix=suggestion(call.name, self.known),
+            )
         block = definition.block
         if len(call.args) != len(block.params) or len(call.positional) != len(call.args):
-            raise fail("type/arguments", f"'{block.name}' takes {len(block.params)} arguments, not {len(call.args)}", call.span, related=(Related("declared here", block.span),))
+            raise fail(
+                "type/arguments",
+                f"'{block.name}' takes {len(block.params)} arguments, not {len(call.args)}",
+                call.span,
+                related=(Related("declared here", block.span),),
+            )
         self.uses += 1
         if self.uses > USES:
             raise fail("type/inline", f"inline blocks are used more than {USES} times", call.span, why="each use is written out")
         for name, meant in definition.outside.items():
             if self.meaning(name) != meant:
-                raise fail("type/inline", f"'{name}' means something else here than in inline '{block.name}'", call.span, related=(Related("the block stands here", block.span),), fix="rename one of the two, or pass the value")
+                raise fail(
+                    "type/inline",
+                    f"'{name}' means something else here than in inline '{block.name}'",
+                    call.span,
+                    related=(Related("the block stands here", block.span),),
+                    fix="rename one of the two, or pass the value",
+                )
         env, first = self.environment(definition, call)
         body = _renamed(block.body, env)
         outer, self.known = self.known, definition.known

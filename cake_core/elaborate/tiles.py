@@ -29,17 +29,38 @@ class TileSchedules:
             if name in LATER:
                 raise fail("type/not-implemented", f"the schedule '{name}' is not implemented yet", c.span)
             if name not in SCHEDULES:
-                raise fail("type/schedule", f"'{name}' is no tile schedule" if name else "this is no tile schedule", c.span, fix=suggestion(name, SCHEDULES, "schedules"))
+                raise fail(
+                    "type/schedule",
+                    f"'{name}' is no tile schedule" if name else "this is no tile schedule",
+                    c.span,
+                    fix=suggestion(name, SCHEDULES, "schedules"),
+                )
         kinds = [c.name for c in calls]
         if "ragged" in kinds:
             if kinds not in (["ragged"], ["ragged", "grid"]):
-                raise fail("type/schedule", f"a schedule of {' * '.join(kinds)}", s.schedule.span, fix="write `ragged(rows: OFFSETS, block = n)`, or that `* grid(..)`")
+                raise fail(
+                    "type/schedule",
+                    f"a schedule of {' * '.join(kinds)}",
+                    s.schedule.span,
+                    fix="write `ragged(rows: OFFSETS, block = n)`, or that `* grid(..)`",
+                )
             if self.cluster_size > 1:
-                raise fail("type/not-implemented", "a ragged schedule of clusters is not implemented yet", s.schedule.span, why="the CTAs of a cluster differ along a dimension of the schedule")
+                raise fail(
+                    "type/not-implemented",
+                    "a ragged schedule of clusters is not implemented yet",
+                    s.schedule.span,
+                    why="the CTAs of a cluster differ along a dimension of the schedule",
+                )
             first = self._ragged(calls[0])
             done = first if len(calls) == 1 else replace(s.schedule, left=first, right=self._grid(calls[1]))
         elif len(calls) > 1:
-            raise fail("type/schedule", f"a schedule of {' * '.join(kinds)}", s.schedule.span, why="only a ragged schedule is multiplied", fix="put all dimensions into one")
+            raise fail(
+                "type/schedule",
+                f"a schedule of {' * '.join(kinds)}",
+                s.schedule.span,
+                why="only a ragged schedule is multiplied",
+                fix="put all dimensions into one",
+            )
         else:
             done = self._grid(calls[0])
         s = replace(s, schedule=done)
@@ -91,7 +112,9 @@ class TileSchedules:
             if not isinstance(a, Option):
                 raise fail("type/schedule", "a dimension has a name: `m: ceildiv(M, BM)`", a.span)
             if not a.is_dim and a.name not in options:
-                raise fail("type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options"))
+                raise fail(
+                    "type/unknown-option", f"'{call.name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, options, "options")
+                )
             if any(b.name == a.name for b in args):
                 raise fail("type/repeated", f"'{a.name}' stands twice", a.span)
             if a.name == "each" and not a.is_dim:
@@ -99,7 +122,14 @@ class TileSchedules:
             elif call.name == "ragged" and a.is_dim:
                 args.append(replace(a, value=self._offsets(a.value)))
             else:
-                args.append(replace(a, value=self.integer(a.value, f"dimension '{a.name}'") if a.is_dim else self.constant_int(a.value, f"option '{a.name}'")))
+                args.append(
+                    replace(
+                        a,
+                        value=self.integer(a.value, f"dimension '{a.name}'")
+                        if a.is_dim
+                        else self.constant_int(a.value, f"option '{a.name}'"),
+                    )
+                )
         return tuple(args)
 
     def _each(self, e: Expr) -> Name:
@@ -125,7 +155,13 @@ class TileSchedules:
             raise reported()
         symbol = self.scope.find(out.id) if isinstance(out, Name) else None
         if symbol is None or symbol.kind != "tensor" or symbol.node.mode != "in" or t.elem != I32 or len(t.shape) != 1:
-            raise fail("type/schedule", f"the rows of a ragged schedule are {described(t)}", e.span, why="group g holds the rows from OFFSETS[g] to OFFSETS[g + 1]", fix="name an `in i32[E + 1]` tensor")
+            raise fail(
+                "type/schedule",
+                f"the rows of a ragged schedule are {described(t)}",
+                e.span,
+                why="group g holds the rows from OFFSETS[g] to OFFSETS[g + 1]",
+                fix="name an `in i32[E + 1]` tensor",
+            )
         return out
 
     # --- items
@@ -137,7 +173,13 @@ class TileSchedules:
         if schedule.ragged is not None:
             groups = range_of(self.integer(groups_of(self.scope.find(schedule.ragged.offsets).type.shape[0]), "the number of groups"))
             last = None if groups.hi is None else max(groups.hi - 1, 0)
-            types = dict(zip(RAGGED_PARTS, (Scalar(I32, Level.CTA, r) for r in (ranges.Range(0, last), ranges.at_least(0), ranges.at_least(0))), strict=True))
+            types = dict(
+                zip(
+                    RAGGED_PARTS,
+                    (Scalar(I32, Level.CTA, r) for r in (ranges.Range(0, last), ranges.at_least(0), ranges.at_least(0))),
+                    strict=True,
+                )
+            )
         for n, d in enumerate(schedule.dims):
             if d.name in types:
                 raise fail("type/repeated", f"a dimension of the schedule is called '{d.name}', as a part of its ragged rows is", d.span)
@@ -168,8 +210,17 @@ class TileSchedules:
                 for b in done.bindings:
                     if b.name in parts:
                         raise fail("type/redefined", f"'{b.name}' is a coordinate of the item", b.span, fix="choose another name")
-                    if not isinstance(b.value.type, Scalar | Unknown) or isinstance(b.value.type, Scalar) and b.value.type.level > Level.CTA:
-                        raise fail("type/schedule", f"'{b.name}' is not the same value for the whole CTA", b.span, why="an item's values are the same in every role")
+                    if (
+                        not isinstance(b.value.type, Scalar | Unknown)
+                        or isinstance(b.value.type, Scalar)
+                        and b.value.type.level > Level.CTA
+                    ):
+                        raise fail(
+                            "type/schedule",
+                            f"'{b.name}' is not the same value for the whole CTA",
+                            b.span,
+                            why="an item's values are the same in every role",
+                        )
                 out.append(done)
             return tuple(out)
         finally:
@@ -179,7 +230,12 @@ class TileSchedules:
     def _order(self, e: Expr, ragged: bool, scope: Scope) -> Expr:
         name = e.id if isinstance(e, Name) else e.name if isinstance(e, Call) else ""
         if name not in ORDERS:
-            raise fail("type/schedule", f"'{name}' is no order of items" if name else "this is no order of items", e.span, fix=suggestion(name, ORDERS, "orders"))
+            raise fail(
+                "type/schedule",
+                f"'{name}' is no order of items" if name else "this is no order of items",
+                e.span,
+                fix=suggestion(name, ORDERS, "orders"),
+            )
         if not ragged:
             raise fail("type/schedule", f"order '{name}' is of ragged schedules", e.span, why="the items of a grid go by `raster`")
         if name in SCAN_ORDERS:
@@ -187,7 +243,12 @@ class TileSchedules:
                 raise fail("type/schedule", f"order '{name}' takes nothing", e.span)
             return typed(e, Named("order", name))
         if not isinstance(e, Call) or len(e.positional) != 1:
-            raise fail("type/schedule", f"order '{name}' goes by the cost of an item", e.span, fix=f"write `{name}(COST)`, COST being a formula of the item's values")
+            raise fail(
+                "type/schedule",
+                f"order '{name}' goes by the cost of an item",
+                e.span,
+                fix=f"write `{name}(COST)`, COST being a formula of the item's values",
+            )
         outer, self.scope = self.scope, scope
         try:
             cost = self.integer(e.positional[0], "the cost of an item")
@@ -197,13 +258,20 @@ class TileSchedules:
         for a in e.args:
             if isinstance(a, Option):
                 if a.is_dim or a.name not in TABLE_ORDERS[name] or len(args) > 1:
-                    raise fail("type/unknown-option", f"'{name}' has no option '{a.name}'", a.span, fix=suggestion(a.name, TABLE_ORDERS[name], "options"))
+                    raise fail(
+                        "type/unknown-option",
+                        f"'{name}' has no option '{a.name}'",
+                        a.span,
+                        fix=suggestion(a.name, TABLE_ORDERS[name], "options"),
+                    )
                 value = self.constant_int(a.value, f"option '{a.name}'")
                 if value.value < 1:
                     raise fail("type/schedule", f"a section of {value.value}", a.span, why="it is a number of neighbours")
                 args.append(replace(a, value=value))
         if "section" in TABLE_ORDERS[name] and len(args) == 1:
-            raise fail("type/missing-option", f"'{name}' needs the option 'section'", e.span, why="how many neighbours are worked on at one time")
+            raise fail(
+                "type/missing-option", f"'{name}' needs the option 'section'", e.span, why="how many neighbours are worked on at one time"
+            )
         return replace(e, args=tuple(args), type=Named("order", name))
 
     # --- loops over items
@@ -214,22 +282,39 @@ class TileSchedules:
         if isinstance(tiles.type, Unknown):
             raise reported()
         if not named(tiles.type, "tiles"):
-            raise fail("type/operand", f"a loop without '..' runs over a tile schedule, not {described(tiles.type)}", s.lo.span, fix="write `for i in lo .. hi`")
+            raise fail(
+                "type/operand",
+                f"a loop without '..' runs over a tile schedule, not {described(tiles.type)}",
+                s.lo.span,
+                fix="write `for i in lo .. hi`",
+            )
         if self.inside:
-            raise fail("type/placement", "a loop over items stands at the top of its role", s.span, why="every role must see the same items")
+            raise fail(
+                "type/placement", "a loop over items stands at the top of its role", s.span, why="every role must see the same items"
+            )
         if s.words.flag is not None:
             raise fail("type/unknown-word", f"a loop over items has no flag '{s.words.flag}'", s.words.span)
         node: Tiles = self.scope.find(tiles.id).node
         parts = self._part_types(node, Scope())
         if len(parts) != len(s.pattern):
-            raise fail("type/pattern", f"an item has {len(parts)} coordinate{'s' if len(parts) > 1 else ''} ({', '.join(parts)}), the pattern {len(s.pattern)}", s.span)
+            raise fail(
+                "type/pattern",
+                f"an item has {len(parts)} coordinate{'s' if len(parts) > 1 else ''} ({', '.join(parts)}), the pattern {len(s.pattern)}",
+                s.span,
+            )
         if len(set(s.pattern)) < len(s.pattern):
             raise fail("type/repeated", "a name stands twice in the pattern", s.span)
         types = dict(zip(s.pattern, parts.values(), strict=True))
         carried = {b.name: b for inner in node.body or () for b in inner.bindings}
         for n in s.pattern:
             if n in carried:
-                raise fail("type/redefined", f"the item carries a value '{n}'", s.span, related=self.at("here", carried[n].span), fix="call the coordinate another name")
+                raise fail(
+                    "type/redefined",
+                    f"the item carries a value '{n}'",
+                    s.span,
+                    related=self.at("here", carried[n].span),
+                    fix="call the coordinate another name",
+                )
         types |= {n: b.value.type for n, b in carried.items()}
         schedule = read_schedule(node)
         self.item_count = f"{tiles.id}.n"

@@ -38,5 +38,12 @@ class Turns:
         declared: Turn = self.scope.find(t.id).node
         owner = declared.words.get("over").id
         if self.role.name != owner:
-            raise fail("type/wrong-side", f"role '{self.role.name}' has no part in turn '{t.id}'", s.span, resource=t.id, why=f"it goes round the instances of '{owner}'", related=self.at("declared here", declared.span))
+            raise fail(
+                "type/wrong-side",
+                f"role '{self.role.name}' has no part in turn '{t.id}'",
+                s.span,
+                resource=t.id,
+                why=f"it goes round the instances of '{owner}'",
+                related=self.at("declared here", declared.span),
+            )
         return replace(s, operands=(t,))

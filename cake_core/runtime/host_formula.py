@@ -91,16 +91,18 @@ def _apply(op: str, args: list[Any]) -> Any:
     import numpy as np
 
     match op, args:
-        case ("and" | "or"), [_, _, *_]:
+        case (("and" | "or"), [_, _, *_]):
             return reduce(np.logical_and if op == "and" else np.logical_or, args)
         case "not", [a]:
             return np.logical_not(a)
         case "if", [test, then, other]:
             return np.where(test, then, other)
-        case ("/" | "%" | "ceildiv"), [a, b]:
+        case (("/" | "%" | "ceildiv"), [a, b]):
             if np.any(np.asarray(b) == 0):
                 raise ZeroDivisionError("a formula divides by zero")
-            return {"/": lambda: np.floor_divide(a, b), "%": lambda: np.mod(a, b), "ceildiv": lambda: -np.floor_divide(np.negative(a), b)}[op]()
+            return {"/": lambda: np.floor_divide(a, b), "%": lambda: np.mod(a, b), "ceildiv": lambda: -np.floor_divide(np.negative(a), b)}[
+                op
+            ]()
         case str(), [_, _, *rest] if op in _ELEMENTWISE and (not rest or op in ("+", "*", "min", "max")):
             return reduce(getattr(np, _ELEMENTWISE[op]), args)
     raise FormulaError(f"a formula applies '{op}' to {len(args)} arguments")

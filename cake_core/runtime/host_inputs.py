@@ -61,7 +61,12 @@ def read(p: ParamInfo, array: Any, stream: int, driver: Driver) -> numpy.ndarray
     for extent in view.shape:
         size *= extent
     if size and any(n > 1 and a != b for n, a, b in zip(view.shape, view.strides, packed_strides(view.shape), strict=True)):
-        raise LaunchError("runtime/strides", f"'{p.name}' has the strides {view.strides}; the host reads contiguous arrays", fix="pass a contiguous copy", resource=p.name)
+        raise LaunchError(
+            "runtime/strides",
+            f"'{p.name}' has the strides {view.strides}; the host reads contiguous arrays",
+            fix="pass a contiguous copy",
+            resource=p.name,
+        )
     data = bytearray(size * elem.bytes)
     if data:
         with driver.active(driver.context(view.device)):

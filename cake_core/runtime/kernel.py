@@ -129,7 +129,9 @@ class Kernel:
                 raise LaunchError("runtime/missing-argument", f"a plan for '{self.name}' needs '{name}'", resource=name)
             inputs[name] = read(params[name], given[name], handle, cuda)
         scalars = {p.name: scalar(p, given[p.name]) for p in self._signature.scalars if given.get(p.name) is not None}
-        shapes = {n: shape_of(n, a, handle, cuda) for n, a in given.items() if n in params and n not in inputs} | {n: x.shape for n, x in inputs.items()}
+        shapes = {n: shape_of(n, a, handle, cuda) for n, a in given.items() if n in params and n not in inputs} | {
+            n: x.shape for n, x in inputs.items()
+        }
         found = solve_sizes(self._signature, shapes, scalars, scalars_of(info))
         values = {n: found[n] for n in scalars_of(info)}
         if device is None:
@@ -175,7 +177,11 @@ class Kernel:
             except (FormulaError, ZeroDivisionError, IndexError) as error:
                 raise LaunchError("runtime/assume", f"'{contract.text}' of '{self.name}' can't be checked: {error}") from None
             if not holds:
-                raise LaunchError("runtime/assume", f"'{self.name}' assumes {contract.text}, which does not hold", why="the kernel relies on it: results may be wrong, and memory that is not its own may be touched")
+                raise LaunchError(
+                    "runtime/assume",
+                    f"'{self.name}' assumes {contract.text}, which does not hold",
+                    why="the kernel relies on it: results may be wrong, and memory that is not its own may be touched",
+                )
 
     def _arrays(self, given: dict[str, Any]) -> list[Any]:
         return [given[p.name] for p in self._signature.tensors if p.name in given]
@@ -327,5 +333,3 @@ def load(folder: str | Path) -> Kernel:
     Raises ArtifactError (`runtime/artifact-*`) where the folder is no whole artifact of this version.
     """
     return Kernel(read_artifact(folder))
-
-

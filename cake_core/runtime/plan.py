@@ -49,7 +49,11 @@ def check_plan(kernel: str, plan: Plan, values: Mapping[str, int | float]) -> No
         raise LaunchError("runtime/plan", f"this plan was made for '{plan.kernel}', not for '{kernel}'")
     for name, value in plan.values.items():
         if values[name] != value:
-            raise LaunchError("runtime/plan", f"this plan was made for {name} = {value}, here {name} = {values[name]}", fix="make one with these arguments")
+            raise LaunchError(
+                "runtime/plan",
+                f"this plan was made for {name} = {value}, here {name} = {values[name]}",
+                fix="make one with these arguments",
+            )
 
 
 def scalars_of(info: PlanInfo) -> tuple[str, ...]:
@@ -78,10 +82,19 @@ def _items(info: PlanInfo, values: Mapping[str, int | float], inputs: Mapping[st
     offsets = inputs[info.offsets]
     groups = int(evaluate(info.groups, values, {}))
     if offsets.shape != (groups + 1,):
-        raise LaunchError("runtime/plan", f"'{info.offsets}' has {offsets.size} elements, and {groups} groups have {groups + 1} ends", resource=info.offsets)
+        raise LaunchError(
+            "runtime/plan",
+            f"'{info.offsets}' has {offsets.size} elements, and {groups} groups have {groups + 1} ends",
+            resource=info.offsets,
+        )
     sizes = np.diff(offsets)
     if groups and (offsets[0] < 0 or sizes.min() < 0):
-        raise LaunchError("runtime/plan", f"'{info.offsets}' falls, or starts below 0", resource=info.offsets, why="group g has the rows from element g to element g + 1")
+        raise LaunchError(
+            "runtime/plan",
+            f"'{info.offsets}' falls, or starts below 0",
+            resource=info.offsets,
+            why="group g has the rows from element g to element g + 1",
+        )
     extents = [int(evaluate(tree, values, {})) for _, tree in info.dims]
     points = prod(extents) if all(e > 0 for e in extents) else 0
     blocks = -(-sizes // info.block)

@@ -16,9 +16,8 @@
 
 cake 1
 kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2 = scale * log2(e)
-                     CQ: in i32[B + 1], CK: in i32[B + 1],
-                     Q: in bf16[TQ, H, 128], K: in bf16[TK, HK, 128], V: in bf16[TK, HK, 128],
-                     O: out bf16[TQ, H, 128], LSE: out f32[H, TQ])
+                     CQ: in i32[B + 1], CK: in i32[B + 1], Q: in bf16[TQ, H, 128], K: in bf16[TK, HK, 128],
+                     V: in bf16[TK, HK, 128], O: out bf16[TQ, H, 128], LSE: out f32[H, TQ])
   const BM = 128, BN = 128, ST = 2, CAUSAL = true
   # Upper bounds: indices are i32 and may not overflow.
   require 0 <= B, B <= 65536, 1 <= H, H <= 1024, 1 <= HK, HK <= 1024, H % HK == 0, 0 <= TQ, TQ <= 4194304, 0 <= TK, TK <= 4194304

@@ -18,7 +18,18 @@ K_STEP = 16
 def shapes():
     """One block; no sequence, no query, no key; single rows; several sequences with tails, some of them empty; few key heads."""
     names = ("B", "H", "HK", "TQ", "TK")
-    sizes = [(1, 1, 1, 128, 128), (0, 1, 1, 0, 0), (2, 2, 2, 0, 64), (3, 1, 1, 70, 0), (1, 1, 1, 1, 1), (2, 4, 2, 5, 700), (3, 2, 1, 300, 300), (5, 8, 2, 700, 900), (9, 3, 3, 260, 400), (1, 2, 2, 512, 512)]
+    sizes = [
+        (1, 1, 1, 128, 128),
+        (0, 1, 1, 0, 0),
+        (2, 2, 2, 0, 64),
+        (3, 1, 1, 70, 0),
+        (1, 1, 1, 1, 1),
+        (2, 4, 2, 5, 700),
+        (3, 2, 1, 300, 300),
+        (5, 8, 2, 700, 900),
+        (9, 3, 3, 260, 400),
+        (1, 2, 2, 512, 512),
+    ]
     return [dict(zip(names, s)) for s in sizes]
 
 

@@ -7,8 +7,8 @@
 # block of an expert is shorter: it loads rows of the next expert, which are multiplied and never stored.
 
 cake 1
-kernel moe_grouped_sm90(E: i32, T: i32, N: i32, K: i32, OFF: in i32[E + 1],
-                        A: in bf16[T, K], W: in bf16[E, N, K], D: out bf16[T, N])
+kernel moe_grouped_sm90(E: i32, T: i32, N: i32, K: i32, OFF: in i32[E + 1], A: in bf16[T, K], W: in bf16[E, N, K],
+                        D: out bf16[T, N])
   const BM = 128, BN = 256, BK = 64, ST = 4, EN = 64
   # Upper bounds: indices are i32 and may not overflow.
   require 0 <= E, E <= 65536, 0 <= T, T <= 4194304, 1 <= N, N <= 65536, 1 <= K, K <= 16777216, N % 8 == 0, K % 8 == 0

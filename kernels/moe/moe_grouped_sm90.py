@@ -13,7 +13,16 @@ K_STEP = 16
 
 def shapes():
     """No expert, no row, fewer rows than experts, one expert, whole and cut blocks; the least N and K, tails in both."""
-    sizes = [(0, 0, 8, 8), (4, 0, 64, 64), (3, 128, 256, 64), (8, 5, 8, 8), (1, 300, 264, 72), (5, 700, 520, 264), (16, 1000, 512, 512), (64, 333, 72, 136)]
+    sizes = [
+        (0, 0, 8, 8),
+        (4, 0, 64, 64),
+        (3, 128, 256, 64),
+        (8, 5, 8, 8),
+        (1, 300, 264, 72),
+        (5, 700, 520, 264),
+        (16, 1000, 512, 512),
+        (64, 333, 72, 136),
+    ]
     return [dict(zip("ETNK", s)) for s in sizes]
 
 

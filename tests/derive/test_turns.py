@@ -49,7 +49,12 @@ def lines(text, *names):
 
 def test_take_and_pass_are_barriers_of_two_instances():
     text = derived("sync main; take token; x = load(X[r, 0 +: 256]); pass token; store Y[r, 0 +: 256] <- x")
-    turns = ["bar.arrive 1 threads 128", "bar.sync 3 + main.i threads 64", "bar.sync 1 + main.i threads 128", "bar.arrive 1 + (main.i + 1) % 2 threads 128"]
+    turns = [
+        "bar.arrive 1 threads 128",
+        "bar.sync 3 + main.i threads 64",
+        "bar.sync 1 + main.i threads 128",
+        "bar.arrive 1 + (main.i + 1) % 2 threads 128",
+    ]
     assert lines(text, "bar.") == turns
     assert lines(text, "if") == ["if main.i == 1 {"]
 

@@ -136,7 +136,17 @@ def test_offsets_that_are_none(off, values, says):
 
 
 @pytest.mark.parametrize(
-    "cost", [["/", 1, ["-", "w", 1]], ["at", "OFF", ["+", "b", 2]], ["at", "OFF", -1], "unknown", ["sqrt", 1], ["at", "OFF", 0, 0], ["at", "Z", 0], None]
+    "cost",
+    [
+        ["/", 1, ["-", "w", 1]],
+        ["at", "OFF", ["+", "b", 2]],
+        ["at", "OFF", -1],
+        "unknown",
+        ["sqrt", 1],
+        ["at", "OFF", 0, 0],
+        ["at", "Z", 0],
+        None,
+    ],
 )
 def test_a_cost_that_is_no_value(cost):
     with pytest.raises(LaunchError) as caught:
@@ -270,7 +280,13 @@ def test_what_a_plan_needs(kernel, given_, code):
 
 @pytest.mark.parametrize(
     ("off", "x", "broken"),
-    [([0, 4, 4], [1, 2], None), ([1, 4, 4], [1, 2], "OFF[0] == 0"), ([0, 4, 3], [1, 2], "monotone(OFF)"), ([0, 4], [1, np.inf], "finite(X)"), ([0, 4], [np.nan, 1], "finite(X)")],
+    [
+        ([0, 4, 4], [1, 2], None),
+        ([1, 4, 4], [1, 2], "OFF[0] == 0"),
+        ([0, 4, 3], [1, 2], "monotone(OFF)"),
+        ([0, 4], [1, np.inf], "finite(X)"),
+        ([0, 4], [np.nan, 1], "finite(X)"),
+    ],
 )
 def test_contracts_are_checked_when_asked(kernel, off, x, broken):
     arguments = {"w": 1, "OFF": device(off), "X": device(x, "f32")}
@@ -284,7 +300,14 @@ def test_contracts_are_checked_when_asked(kernel, off, x, broken):
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"table": "X2"}, "not there"), ({"count": "X"}, "not there"), ({"offsets": "X"}, "offsets"), ({"block": 0}, "blocks of 0"), ({"order": "shortest"}, "order"), ({"section": 0}, "sections")],
+    [
+        ({"table": "X2"}, "not there"),
+        ({"count": "X"}, "not there"),
+        ({"offsets": "X"}, "offsets"),
+        ({"block": 0}, "blocks of 0"),
+        ({"order": "shortest"}, "order"),
+        ({"section": 0}, "sections"),
+    ],
 )
 def test_a_damaged_recipe_is_refused(gpu, artifact, change, says):
     with pytest.raises(ArtifactError, match=says) as caught:

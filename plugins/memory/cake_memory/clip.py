@@ -23,9 +23,21 @@ def check(op: Op, target: Expr) -> None:
         return
     name, at = root(target).id, op.words.word("clip").span
     if target.type.space != "global":
-        raise fail("type/clip", f"'clip' on '{name}', which is no tensor", at, why="buffers are not clipped: their sizes are constants that a text keeps to", fix="leave it out")
+        raise fail(
+            "type/clip",
+            f"'clip' on '{name}', which is no tensor",
+            at,
+            why="buffers are not clipped: their sizes are constants that a text keeps to",
+            fix="leave it out",
+        )
     if dimension(target) is None:
-        raise fail("type/clip", f"'clip' on one element of '{name}'", at, why="it clips a dimension that is sliced", fix="guard the store with `if`")
+        raise fail(
+            "type/clip",
+            f"'clip' on one element of '{name}'",
+            at,
+            why="it clips a dimension that is sliced",
+            fix="guard the store with `if`",
+        )
     if isinstance(clip.type, Scalar) and clip.type.level > Level.INSTANCE:
         raise fail("core/one-place", "the clip is not the same for all threads of the instance", at, why="they write one tile together")
 

@@ -81,7 +81,9 @@ def test_what_is_no_clip(ptx_of, place, shape, clip, code):
     assert code in [d.code for d in caught.value.diagnostics]
 
 
-@pytest.mark.parametrize(("store", "says"), [("store s[0] <- x clip e by 4", "no tensor"), ("store Y[0, 0] <- 1.0 clip e by 4", "one element")])
+@pytest.mark.parametrize(
+    ("store", "says"), [("store s[0] <- x clip e by 4", "no tensor"), ("store Y[0, 0] <- 1.0 clip e by 4", "one element")]
+)
 def test_a_clip_where_nothing_is_clipped(ptx_of, store, says):
     text = clipped("0 +: 32, 0 +: 32", "32, 32", "e").replace("store Y[0 +: 32, 0 +: 32] <- x clip e by 4", store)
     text = text.replace("  launch 1\n", "  launch 1\n  shared s: f32[1][32, 32] at 0\n")
