@@ -123,6 +123,16 @@ def scale_shift(inputs):
     return {"Y": (x * s[:, :, None] + t[:, None, :]).astype(np.float32)}  # a fused multiply-add: one rounding
 
 
+def gemm_mxf8(inputs):
+    """Factors with their scales, which are powers of two, are exact in f32. A block's 128 rows are 32 lanes of four pieces each."""
+    def scaled(values, blocks):
+        r, k = blocks.shape[:2]
+        of = blocks.astype(np.float32).reshape(r, k, 32, 4, 4).transpose(0, 3, 2, 1, 4).reshape(128 * r, 4 * k)
+        return values.astype(np.float32) * np.repeat(of, 32, axis=1)[: len(values)]
+
+    return gemm({n: scaled(inputs[n], inputs[f"S{n}"]) for n in "AB"})
+
+
 #: Kernel to an honest result in f32, and the input whose last column a wrong tail would lose (None: searches, see below).
 HONEST = {
     "attn_fwd_sm90": (attention, None),
@@ -131,6 +141,7 @@ HONEST = {
     "gemm_sm90": (gemm, "A"),
     "gemm_sm100": (gemm, "A"),
     "gemm_sm100_pair": (gemm, "A"),
+    "gemm_sm100_mxf8": (gemm_mxf8, "A"),
     "kmeans_assign_sm90": (kmeans_assign, None),
     "knn_merge": (knn_merge, None),
     "knn_part_sm90": (knn_part, None),
@@ -217,7 +228,7 @@ def test_inputs_are_of_the_shape_and_repeat(path):
     first, again = (companion.call("inputs", shape, np.random.default_rng(3)) for _ in range(2))
     for name, value in first.items():
         assert np.asarray(value).tobytes() == np.asarray(again[name]).tobytes()  # bits: NaNs repeat, too
-        assert not isinstance(value, np.ndarray) or value.dtype in (BF16, np.float32, np.int32)
+        assert not isinstance(value, np.ndarray) or value.dtype in (BF16, np.float32, np.int32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu)
     assert all((companion.flops(s) or 0) >= 0 for s in companion.call("shapes"))
 
 

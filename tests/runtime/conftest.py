@@ -115,13 +115,14 @@ class FakeApi:
         host[:] = ctypes.string_at(pointer, nbytes)
 
     def _cuTensorMapEncodeTiled(self, kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill):
-        """Refuses by assertion what the driver refuses (CUDA driver API, cuTensorMapEncodeTiled), for maps of 16-bit elements."""
+        """Refuses by assertion what the driver refuses (CUDA driver API, cuTensorMapEncodeTiled)."""
+        size = {"UINT8": 1, "FLOAT32": 4, "INT32": 4, "UINT32": 4}.get(kind.name.rpartition("_")[2], 2)
         extents, strides, box, steps = ([int(x) for x in xs] for xs in (extents, strides, box, steps))
-        assert 1 <= rank <= 5 and len(extents) == len(box) == len(steps) == rank and len(strides) == rank - 1
+        assert 1 <= rank <= 5 and len(extents) == len(box) == len(steps) == rank and len(strides) == max(rank - 1, 1)
         assert address and address % 16 == 0
         assert all(1 <= n <= 2**32 for n in extents) and all(1 <= n <= 256 for n in box) and all(n == 1 for n in steps)
         assert all(n % 16 == 0 and 0 < n < 2**40 for n in strides)
-        inner, span = 2 * box[0], int(swizzle.name.rpartition("_")[2].removesuffix("B").replace("NONE", "0"))
+        inner, span = size * box[0], int(swizzle.name.rpartition("_")[2].removesuffix("B").replace("NONE", "0"))
         assert inner % 16 == 0 and (not span or inner <= span)
         made = FakeMap(kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill)
         self.maps[made.getPtr()] = made

@@ -142,7 +142,7 @@ def test_our_arrays_export_themselves(gpu, elem):
     array = DeviceArray((3, 5), elem, 0, driver())
     view = describe("X", array, 0, driver())
     assert view[:4] == (array.pointer, (3, 5), (5, 1), ELEMENTS[elem]) and view.device == 0
-    assert hasattr(array, "__cuda_array_interface__") == (elem not in ("bf16", "e4m3", "e5m2"))
+    assert hasattr(array, "__cuda_array_interface__") == (elem not in ("bf16", "e4m3", "e5m2", "ue8m0"))
 
 
 def test_our_arrays_keep_bytes_and_free_memory(gpu):
@@ -209,8 +209,15 @@ def test_host_bits_and_values(elem):
     bits = random_bits((50, 40), ELEMENTS[elem], np.random.default_rng(1))
     assert bits.dtype == np.dtype(BITS[elem]) and len(np.unique(bits)) > 1
     values = to_float64(bits, ELEMENTS[elem])
-    own = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}.get(elem)
+    own = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "ue8m0": ml_dtypes.float8_e8m0fnu}.get(elem)
     assert (values == (bits.view(own) if own else bits).astype(np.float64)).all()
+
+
+def test_every_scale():
+    import ml_dtypes
+
+    bits = np.arange(256, dtype=np.uint8)
+    assert np.array_equal(to_float64(bits, ELEMENTS["ue8m0"]), bits.view(ml_dtypes.float8_e8m0fnu).astype(np.float64), equal_nan=True)
 
 
 @pytest.mark.parametrize("elem", ["e4m3", "e5m2"])

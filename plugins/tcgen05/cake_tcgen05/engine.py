@@ -9,6 +9,8 @@ CAPABILITIES = frozenset({"tcgen05"})
 COMMIT = "tcgen05.commit"
 #: Lanes of tensor memory, and those that one warp of four reaches by loads and stores (PTX ISA, tcgen05 access restrictions).
 LANES, WARP_LANES = 128, 32
+#: Element type of block scales, how many of a row stand in one cell, and rows in a column of cells.
+SCALE, SCALES, SCALE_LANES = "ue8m0", 4, 32
 
 
 class Paired(Protocol):

@@ -17,11 +17,13 @@ from cake_tcgen05.descriptor import advanced, descriptor, offset
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, cta_group
 from cake_tcgen05.instruction import KINDS, STEP_BYTES, Kind, instruction_descriptor, kind_of
 from cake_tcgen05.operand import PATTERN, SWIZZLES, Operand, left, right
+from cake_tcgen05.scales import check_scales
 
 MOST_N = 256
 #: N in steps that every kind takes at M = 128, and at M = 256 in a pair (PTX ISA, tcgen05.mma, table of shapes; CUTLASS,
 #: cute/arch/mma_sm100_umma.hpp, whose assertions are narrower than the table in places; what both admit is admitted here).
 STEP_N = {False: 16, True: 32}
+SCALE_WORDS = ("scale_a", "scale_b")
 COLUMN_BYTES = 4
 
 
@@ -32,6 +34,9 @@ class Mma(Operation):
     d: f32 [128, N] in tensor memory, N of 16 up to 256. A: `[128, K]` in shared or tensor memory, or the `.T` of a `[K, 128]`
     in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
     two of bf16, two of f16, or of e4m3 and e5m2 in any mixture; two of f32 with `kind tf32`, which takes 19 bits of each.
+
+    With `scale_a x scale_b y` every 32 elements of a row along K, e4m3 or e5m2, are multiplied by their scale; K is then 128 and N a
+    multiple of 128.
 
     In a pair each CTA holds 128 rows of A and of d, and half of the N columns of B; the role `on pair[0]` issues the
     product for both.
@@ -44,15 +49,19 @@ class Mma(Operation):
     words: tuple[WordSpec, ...] = (
         WordSpec("init", "condition", help="where it holds the product starts from zero"),
         WordSpec("kind", "name", help="`tf32`: f32 elements are taken as tf32"),
+        WordSpec("scale_a", "tile", help="block scales of A in tensor memory: ue8m0 [128, 4]"),
+        WordSpec("scale_b", "tile", help="block scales of B in tensor memory: ue8m0 [N, 4]"),
     )
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4); Instruction Descriptor; Shared Memory Descriptor"
+    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4, .kind::mxf8f6f4.block_scale.scale_vec::1X); Instruction Descriptor; Shared Memory Descriptor"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         a, b = _factors(op)
         _check_memory(op, a, b)
         _check_kind(op, a, b)
         _check_shapes(op, a, b, cx)
+        if _scaled(op):
+            check_scales(op, a.depth, op.operands[0].type.shape[1], cx)
         if op.arrow == "=" and op.words.get("init") is not None:
             raise fail("type/word", "'init' on a product that starts from zero anyway", op.words.get("init").span, fix="write `+=`, or leave `init` out")
         if cx.pair and cx.on is None:
@@ -88,21 +97,28 @@ class Mma(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         d, done = op.operands[0], ByCommit(COMMIT)
         reads = tuple(Access(x.expr, Mode.READ, Proxy.TENSOR if x.in_tensor_memory else Proxy.ASYNC, done, Issuer.LEADER) for x in _factors(op))
+        scales = tuple(Access(e, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER) for w in SCALE_WORDS if (e := op.words.get(w)) is not None)
         accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER),) if op.arrow == "+=" else ()
-        return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
+        return (*reads, *scales, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, (a_side, b_side) = cx.b, _factors(op)
-        kind, n = kind_of(a_side.elem.name, b_side.elem.name), op.operands[0].type.shape[1]
+        kind, n = kind_of(a_side.elem.name, b_side.elem.name, _scaled(op)), op.operands[0].type.shape[1]
         rows = LANES * (2 if cx.pair else 1)
-        described = instruction_descriptor(kind, a_side.elem.name, b_side.elem.name, rows, n, not a_side.k_major, not b_side.k_major)
-        opcode = f"tcgen05.mma.{cta_group(cx)}.kind::{kind.name}"
+        turned = not a_side.k_major, not b_side.k_major
+        opcode = f"tcgen05.mma.{cta_group(cx)}.kind::{kind.name}" + (".block_scale.scale_vec::1X" if kind.scaled else "")
         accumulate = _accumulates(op, cx)
+        scales = tuple(Addr(b.add(*cx.tensor_address(op.words.get(w)))) for w in SCALE_WORDS) if kind.scaled else ()
         d = Addr(b.add(*cx.tensor_address(op.operands[0])))
         a_at, b_at = _steps(cx, a_side), _steps(cx, b_side)
         step = STEP_BYTES // a_side.elem.bytes
-        for depth in range(0, a_side.depth, step):
-            b.emit(opcode, d, a_at(depth), b_at(depth), described, accumulate if depth == 0 else 1)
+        for number, depth in enumerate(range(0, a_side.depth, step)):
+            described = instruction_descriptor(kind, a_side.elem.name, b_side.elem.name, rows, n, *turned, scale=number)
+            b.emit(opcode, d, a_at(depth), b_at(depth), described, *scales, accumulate if depth == 0 else 1)
+
+
+def _scaled(op: Op) -> bool:
+    return any(op.words.get(w) is not None for w in SCALE_WORDS)
 
 
 def _factors(op: Op) -> tuple[Operand, Operand]:
@@ -157,9 +173,11 @@ def _check_kind(op: Op, a: Operand, b: Operand) -> None:
         raise fail(
             "type/element", f"the result is {op.operands[0].type.elem}", op.operands[0].span, why="not implemented: products that accumulate in another type than f32"
         )
-    kind = kind_of(a.elem.name, b.elem.name)
+    if _scaled(op) and any(op.words.get(w) is None for w in SCALE_WORDS):
+        raise fail("type/missing-word", "one factor has scales and the other has none", op.span, fix="give both: `scale_a x scale_b y`")
+    kind = kind_of(a.elem.name, b.elem.name, _scaled(op))
     if kind is None:
-        known = "; ".join(" and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types) for k in KINDS)
+        known = "; ".join(" and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types) for k in KINDS if k.scaled == _scaled(op))
         raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}")
     _check_word(op, kind)
     for operand in (a, b):
@@ -204,9 +222,9 @@ def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
                 why="each CTA of a pair holds half of B's columns" if cx.pair and what == "columns" else None,
                 fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
             )
-    step, depth = STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
+    step, depth = LANES if _scaled(op) else STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
     for what, value, fine, rule in (
-        ("N", n, n % step == 0 and n <= MOST_N, f"a multiple of {step} up to {MOST_N}" + (" in a pair" if cx.pair else "")),
+        ("N", n, n % step == 0 and n <= MOST_N, f"a multiple of {step} up to {MOST_N}" + (" with block scales" if _scaled(op) else " in a pair" if cx.pair else "")),
         ("K", a.depth, a.depth % depth == 0, f"a multiple of {depth} for elements of {a.elem.bits} bits"),
     ):
         if not fine:

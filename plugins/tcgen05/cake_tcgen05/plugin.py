@@ -11,6 +11,7 @@ from cake_tcgen05.memory import Alloc, Dealloc, Relinquish
 from cake_tcgen05.mma import Mma
 from cake_tcgen05.move import WAIT_LOADS, WAIT_STORES, Load, Store
 from cake_tcgen05.order import AFTER, BEFORE, Commit
+from cake_tcgen05.scales import Copy
 from cake_tcgen05.space import TMEM
 
 CAKE_API = 1
@@ -18,4 +19,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives() -> Iterable[Primitive]:
-    return (TMEM, LAYOUT, Alloc(), Relinquish(), Dealloc(), Mma(), Commit(), BEFORE, AFTER, Load(), Store(), WAIT_LOADS, WAIT_STORES)
+    return (TMEM, LAYOUT, Alloc(), Relinquish(), Dealloc(), Copy(), Mma(), Commit(), BEFORE, AFTER, Load(), Store(), WAIT_LOADS, WAIT_STORES)

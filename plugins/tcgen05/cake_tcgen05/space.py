@@ -9,16 +9,21 @@ from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Expr
 from cake_core.ir.types import Elem
 from cake_core.primitive import Form, Space, WordSpec
-from cake_tcgen05.engine import CAPABILITIES, LANES
+from cake_tcgen05.engine import CAPABILITIES, LANES, SCALE, SCALE_LANES, SCALES
 
 COLUMN_BITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorMemory(Space):
-    """Row m is lane m; a column holds 32 bits of each row: one element of 32 bits, or two of 16, the first in the low half."""
+    """Row m is lane m; a column holds 32 bits of each row: one element of 32 bits, or two of 16, the first in the low half.
+
+    Block scales are another matter: the four of row m are one cell of lane m mod 32, column m / 32, and lie there four times,
+    32 lanes apart (PTX ISA, tcgen05, block scaling, scale factor layouts)."""
 
     def columns(self, shape: tuple[int, ...], elem: Elem) -> int | None:
+        if elem.name == SCALE:
+            return shape[0] // SCALE_LANES if len(shape) == 2 and shape[0] % LANES == 0 and shape[1] == SCALES else None
         if len(shape) != 2 or shape[0] != LANES or shape[1] * elem.bits % COLUMN_BITS:
             return None
         return shape[1] * elem.bits // COLUMN_BITS
@@ -41,7 +46,8 @@ TMEM = TensorMemory(
         WordSpec("at", "constant", Form.DERIVED, required=True, help="first column, counted from the allocation"),
         WordSpec("base", "integer", Form.DERIVED, required=True, help="address of the allocation"),
     ),
-    element_types=("f32", "i32", "u32", "bf16", "f16"),
+    element_types=("f32", "i32", "u32", "bf16", "f16", SCALE),
     capabilities=CAPABILITIES,
-    doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 rows and whole columns (PTX ISA, Tensor Memory, Addressing).",
+    doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 rows and whole columns; one of block scales "
+    "has multiples of 128 rows of four (PTX ISA, Tensor Memory, Addressing).",
 )

@@ -9,6 +9,7 @@ import pytest
 
 import cake_tcgen05
 
+MX = {"elem": "e4m3", "k": 128, "scaled": True}
 CODES = tomllib.loads((Path(cake_tcgen05.__file__).parent / "codes.toml").read_text(encoding="utf-8"))
 
 
@@ -38,6 +39,17 @@ SCHEDULE = [
     ("type/element", "accumulate in another type than f32", {}, [("acc: f32[1]", "acc: i32[1]"), ("x: f32", "x: i32"), ("D: out f32", "D: out i32")]),
     ("type/element", "factors other than", {"elem": "i32", "k": 32}, []),
     ("type/element", "two of f16, two of bf16", {}, [("b: bf16", "b: f16"), ("B: in bf16", "B: in f16")]),
+    ("ptx/tcgen05-scales", "by different slots", MX, [("ue8m0[1][32, 16], sb", "ue8m0[1][32, 16], sc: ue8m0[2][32, 16], sb"), ("cp ta[s] <- sa[s]", "cp ta[s] <- sc[s]")]),
+    ("ptx/tcgen05-scales", "no whole slot", MX, [("cp ta[s] <- sa[s]", "cp ta[s] <- sa[s][0 +: 16, :]")]),
+    ("ptx/tcgen05-shape", "N is 64", MX | {"n": 64}, [("sb: ue8m0[1][0, 32, 16]", "sb: ue8m0[1][32, 16]"), ("SB: in ue8m0[0, 32, 16]", "SB: in ue8m0[32, 16]"), ("SB[0 +: 0, ", "SB["), ("tb: ue8m0[1][64, 4]", "tb: ue8m0[1][128, 4]")]),
+    ("ptx/tcgen05-shape", "a block of scales covers 128 elements", MX | {"k": 64}, []),
+    ("type/missing-word", "the other has none", MX, [(" scale_b tb[s]", "")]),
+    ("type/operand", "scales are ue8m0 in tensor memory", MX, [("scale_a ta[s]", "scale_a sa[s]")]),
+    ("type/shape", "the scales of 128 rows are [128, 4]", MX, [("ta: ue8m0[1][128, 4]", "ta: ue8m0[1][256, 4]"), ("sa: ue8m0[1][32, 16]", "sa: ue8m0[1][2, 32, 16]"), ("sa[s] <- SA[0 +: 32, 0 +: 16]", "sa[s][0, :, :] <- SA[0 +: 32, 0 +: 16]")]),
+    ("type/element", "copies of other elements than ue8m0", MX, [("cp ta[s] <- sa[s]", "cp acc[s] <- sa[s]")]),
+    ("type/element", "factors other than", MX | {"elem": "bf16"}, []),
+    ("derive/no-hand-off", "may be filled again", MX, [("{ a, b, sa, sb }", "{ a, b, sb }"), ("tma.load sa[s] <- SA[0 +: 32, 0 +: 16]; ", "")]),
+    ("derive/tensor-shape", "has no place in 'tmem'", MX, [("ta: ue8m0[1][128, 4]", "ta: ue8m0[1][128, 4], tc: ue8m0[1][64, 4]")]),
     ("type/transposed", "can't be transposed", {"a": "tmem", "k": 128}, [("at[v] @", "at[v].T @")]),
     ("type/slot", "needs an index for its slot", {}, [("acc[u] =", "acc =")]),
     ("type/slot", "needs an index for its slot", {}, [("acc[u][:, j * 128 +: 128]", "acc")]),

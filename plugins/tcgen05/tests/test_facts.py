@@ -15,6 +15,7 @@ import pytest
 
 ISA = "PTX ISA 9.1"
 OTHERS = "CUTLASS, DeepGEMM, Triton, TVM"
+MX = {"elem": "e4m3", "k": 128, "scaled": True}
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ FACTS = [
     Fact("idesc e5m2, 128 x 128", "Triton writes 0x08200490", lambda k: idesc(k.product(elem="e5m2", k=128)), 0x08200490),
     Fact("idesc e4m3, pair 256 x 128", f"{ISA}, table 42: e4m3 is 0", lambda k: idesc(k.product(elem="e4m3", k=128, pair=True)), 0x10200010),
     Fact("idesc tf32, 128 x 128", "Triton writes 0x08200910", lambda k: idesc(k.product(elem="f32", k=32, words="kind tf32")), 0x08200910),
+    Fact("idesc mxf8f6f4, 128 x 128: the byte of the scales goes up a step", "Triton, CuTe DSL write these four", lambda k: [hex(int(i.split(", ")[3])) for i in k.mx.all("tcgen05.mma")], ["0x8a00000", "0x28a00010", "0x48a00020", "0x68a00030"]),
     # --- products
     Fact("mma: kind f16", f"{ISA}, tcgen05.mma", lambda k: k.product(elem="f16").all("tcgen05.mma")[0], "tcgen05.mma.cta_group::1.kind::f16 [%r], %d, %d, 136314896, 0"),
     Fact("mma: kind tf32", f"{ISA}, tcgen05.mma", lambda k: k.product(elem="f32", k=32, words="kind tf32").all("tcgen05.mma")[0], "tcgen05.mma.cta_group::1.kind::tf32 [%r], %d, %d, 136317200, 0"),
@@ -99,6 +101,16 @@ FACTS = [
     Fact("enable-d: not the condition of `init`", f"{ISA}, tcgen05.mma, enable-input-d", lambda k: (enables(k.one), k.one.all("not.pred")), (["%p", "1", "1", "1"], ["not.pred %p, %p"])),
     Fact("A in tensor memory: 8 columns a step, two elements of 16 bits each", f"{ISA}; CUTLASS, Triton, TVM", lambda k: k.steps(k.ts, 1), [0, 8, 16, 24]),
     Fact("D: the slot's columns", f"{ISA}, D layout: n", lambda k: k.steps(k.product(), 0), [0, 0, 0, 0]),
+    # --- block scales
+    Fact("mma with block scales: the size of the vector is written", f"{ISA}, tcgen05.mma; ptxas 13.0 takes bare .block_scale from 8.8 only", lambda k: k.mx.all("tcgen05.mma")[1], "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%r], %d, %d, 681574416, [%r], [%r], 1"),
+    Fact("cp of scales: 32 rows of 16 bytes, to four times 32 lanes", f"{ISA}, tcgen05.cp; {OTHERS}", lambda k: k.mx.one("tcgen05.cp"), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r], %d"),
+    Fact("cp in a pair: each CTA its own", f"{ISA}, tcgen05.cp; CUTLASS", lambda k: k.mx_pair.one("tcgen05.cp"), "tcgen05.cp.cta_group::2.32x128b.warpx4 [%r], %d"),
+    Fact("cp: descriptor", "CUTLASS and the CuTe DSL write 0x0000400800000000", lambda k: f"or.b64 %d, %d, {0x0000400800000000}" in k.mx.all("or.b64"), True),
+    Fact("scales of 256 rows: two blocks, 512 bytes and 4 columns apart", f"{ISA}, scale factor layout: N / 32 columns", lambda k: k.blocks(), [(0, 0), (512 >> 4, 4)]),
+    Fact("the engine copies before it multiplies, by one thread", f"{ISA}: cp to mma in order, same cta_group", lambda k: re.findall(r"if leader \{((?:\n\s+tcgen05\.(?:cp|mma|commit) .*)+)", k.mx.derived)[0].split().count("tcgen05.cp"), 2),
+    Fact("copies, products, commits", f"{ISA}: cp to mma in order, same cta_group", lambda k: k.mx.order("tcgen05.cp", "tcgen05.mma", "tcgen05.commit"), ["tcgen05.cp"] * 2 + ["tcgen05.mma"] * 4 + ["tcgen05.commit"] * 2),
+    Fact("scales take 4 columns, and N / 32", f"{ISA}, scale factor layout", lambda k: re.findall(r"(ta|tb): ue8m0\[1\]\[\d+, 4\] at (\d+)", k.mx_wide.derived) + re.findall(r"(acc): .* at (\d+)", k.mx_wide.derived), [("ta", "0"), ("tb", "4"), ("acc", "12")]),
+    Fact("in a pair each CTA has the scales of its rows of A and of all N", "CUTLASS, TVM, BOOK, DeepGEMM", lambda k: re.findall(r"(ta|tb): ue8m0\[1\]\[(\d+), 4\]", k.mx_pair.derived), [("ta", "128"), ("tb", "128")]),
     # --- completion
     Fact("commit: form", f"{ISA}, tcgen05.commit; ptxas refuses shared::cta", lambda k: k.one.one("tcgen05.commit"), "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r]"),
     Fact("commit in a pair: both CTAs, 16-bit mask", f"{ISA}, tcgen05.commit, multicast; {OTHERS}: 0b11", lambda k: k.pair.one("tcgen05.commit"), "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r], %h"),
@@ -151,6 +163,11 @@ def k(compile_, text_of, values, one, pair):
         text = text_of(n=wide).replace("tmem acc: f32[1]", f"tmem acc: f32[{slots}]").replace("pipeline accp: 1", f"pipeline accp: {slots}")
         return int(compile_(text).one("tcgen05.alloc").rsplit(" ", 1)[1])
 
+    def blocks() -> list[tuple[int, int]]:
+        """Of the copies of B's scales: how far descriptor and address are from those of the first."""
+        found = [(d, at[0]) for at, d in values(product(**MX, n=256), "tcgen05.cp", {"shared_memory": 0})][1:]
+        return [(d - found[0][0], at - found[0][1]) for d, at in found]
+
     def steps(compiled, operand: int) -> list[int]:
         found = [row[operand] for row in values(compiled, "tcgen05.mma", {"shared_memory": 0}, loaded=0)]
         found = [x[0] if isinstance(x, list) else x for x in found]
@@ -187,7 +204,7 @@ def k(compile_, text_of, values, one, pair):
         return m is not None and m[3] == re.search(r"bra (\$exit_\d+)", pair.ptx)[1]
 
     return SimpleNamespace(
-        one=one, pair=pair, ts=product(a="tmem"), product=product, columns=columns, steps=steps, moved=moved, lane=lane, tail=tail, leaves=leaves
+        one=one, pair=pair, ts=product(a="tmem"), mx=product(**MX), mx_wide=product(**MX, n=256), mx_pair=product(**MX, pair=True), blocks=blocks, product=product, columns=columns, steps=steps, moved=moved, lane=lane, tail=tail, leaves=leaves
     )
 
 

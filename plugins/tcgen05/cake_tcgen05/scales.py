@@ -1,0 +1,123 @@
+"""Block scales: from shared memory to tensor memory, and the products that take them (PTX ISA, tcgen05, Block Scaling; tcgen05.cp).
+
+Every 32 elements of a row along K have one scale, ue8m0. A block holds those of 128 rows and 128 elements of K: 512 bytes of
+shared memory, written `ue8m0[32, 16]`, where the scale of row m and piece s of K is byte 4 (m / 32) + s of row m mod 32. In tensor
+memory it is `ue8m0[128, 4]`, four columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
+from cake_core.ir.build import by_leader
+from cake_core.ir.nodes import Block, Expr, Int, Op
+from cake_core.ir.places import place_of, root
+from cake_core.ir.types import Tile
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.ptx.builder import Addr
+from cake_tcgen05.descriptor import VERSION, advanced
+from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALE, SCALES, cta_group
+from cake_tcgen05.instruction import STEP_BYTES
+
+BLOCK = (32, 16)
+BLOCK_BYTES = 512
+BLOCK_COLUMNS = 4
+ALIGN = 128  # bytes: of a box of a copy that fills it; a descriptor needs 16
+#: Of 16 bytes a row and 8 rows packed to 128 bytes; without a swizzle, and the other offset is not used for one piece a row.
+DESCRIPTOR = VERSION | 128 >> 4 << 32
+#: Elements of K that one block covers: as many products as a cell has scales.
+DEPTH = SCALES * STEP_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Copy(Operation):
+    """`tcgen05.cp t[s] <- x[s]`: block scales of a slot of shared memory into a slot of tensor memory.
+
+    x: ue8m0 [32, 16], or [n, 32, 16] for 128 n rows; t: ue8m0 [128 n, 4]. Both are indexed by the same slot: a slot of x is filled again
+    only when the engine has read it, and then it has read that of t too, which may be overwritten. Products behind it see the scales.
+    In a pair both CTAs copy their own.
+    """
+
+    name: str = "tcgen05.cp"
+    operands: tuple[Parameter, ...] = (Parameter("destination", "tile", ("tmem",), writable=True),)
+    arrows: tuple[str, ...] = ("<-",)
+    value: Parameter | None = Parameter("source", "tile", ("shared",))
+    capabilities: frozenset[str] = CAPABILITIES
+    doc: str = "PTX ISA, tcgen05.cp (.32x128b.warpx4)"
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        to, of = op.operands[0], op.value
+        for e in (to, of):
+            if e.type.elem.name != SCALE:
+                raise fail("type/element", f"'{root(e).id}' holds {e.type.elem}", e.span, why=f"not implemented: copies of other elements than {SCALE}")
+            if not _whole(e):
+                raise fail("ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a copy moves whole blocks of scales")
+        blocks = to.type.shape[0] // LANES
+        if of.type.shape not in ((blocks, *BLOCK), BLOCK if blocks == 1 else None):
+            wanted = list(BLOCK) if blocks == 1 else [blocks, *BLOCK]
+            raise fail("type/shape", f"'{root(of).id}' is {list(of.type.shape)}, the scales of {to.type.shape[0]} rows are {wanted}", op.span)
+        if _slots(to) != _slots(of):
+            raise fail(
+                "ptx/tcgen05-scales",
+                f"'{root(to).id}' and '{root(of).id}' are indexed by different slots",
+                op.span,
+                why="a product may still read the scales that are overwritten",
+                fix="give both as many slots, and index them alike",
+            )
+        if cx.form is Form.DERIVED:
+            _check_place(of, cx)
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        return (Demand(root(op.value).id, (0,), ALIGN),)
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        name = root(op.value).id
+        if cx.hand_off(op.value) is None:
+            raise fail("derive/no-hand-off", f"nothing tells when '{name}' may be filled again", op.span, resource=name, why="the engine reads it behind this statement", fix=f"put '{name}' into the pipeline of the factors")
+        return (by_leader(op),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        done = ByCommit(COMMIT)
+        return (Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER), Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        to, b = op.operands[0], cx.b
+        start = b.op("or.b64", b.op("cvt.u64.u32", b.op("shr.u32", cx.shared_address(op.value), 4)), DESCRIPTOR)
+        variable, column = cx.tensor_address(to)
+        for block in range(to.type.shape[0] // LANES):
+            at = Addr(b.add(variable, column + block * BLOCK_COLUMNS))
+            b.emit(f"tcgen05.cp.{cta_group(cx)}.32x128b.warpx4", at, advanced(cx, start, block * BLOCK_BYTES))
+
+
+def check_scales(op: Op, depth: int, n: int, cx: CheckContext) -> None:
+    """The scales of a product: of A's 128 rows, and of all of B's n, in each CTA of a pair too. Raises CakeError."""
+    for word, rows in (("scale_a", LANES), ("scale_b", n)):
+        e = op.words.get(word)
+        t: Tile = e.type
+        if t.space != "tmem" or t.elem.name != SCALE:
+            raise fail("type/operand", f"'{word}' is a {t}", e.span, why=f"scales are {SCALE} in tensor memory")
+        if t.slots or not _whole(e):
+            raise fail("ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a product takes whole blocks of scales")
+        if t.shape != (rows, SCALES):
+            raise fail("type/shape", f"'{word}' is {list(t.shape)}, the scales of {rows} rows are {[rows, SCALES]}", e.span)
+    if depth != DEPTH:
+        raise fail("ptx/tcgen05-shape", f"K is {depth}", op.value.span, why=f"a block of scales covers {DEPTH} elements of K")
+
+
+def _whole(e: Expr) -> bool:
+    parts = place_of(e, root(e).type).parts
+    return all(p.lo == Int(0) and p.size == d for p, d in zip(parts, root(e).type.shape, strict=True)) and not e.type.slots
+
+
+def _slots(e: Expr) -> tuple:
+    declared: Tile = root(e).type
+    return (*place_of(e, declared).slots, *declared.slots)
+
+
+def _check_place(of: Expr, cx: CheckContext) -> None:
+    declared = cx.declaration(root(of).id)
+    at, swizzle = (declared.words.get(w) if declared else None for w in ("at", "swizzle"))
+    if swizzle is not None or isinstance(at, Int) and at.value % 16:
+        raise fail("ptx/tcgen05-align", f"'{root(of).id}' is swizzled, or does not lie at a multiple of 16", of.span, resource=root(of).id)
