@@ -38,7 +38,8 @@ def _dummy_strides(info: TensorMapInfo, rank: int) -> tuple[int, ...]:
 
 def encode(driver: Driver, info: TensorMapInfo, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """One map: L2 promotion 256 bytes, no interleave, zero fill. The driver counts dimensions innermost first and takes
-    no stride for the innermost (CUDA driver API, tensor map object management)."""
+    no stride for the innermost (CUDA driver API, tensor map object management). A tensor of one dimension has none, and the
+    driver still refuses an empty list (H200, driver 580.159.04, 2026-11-29): it gets one that is not read."""
     api = driver.api
     size = ELEMENTS[info.elem].bytes
     return driver.call(
@@ -47,7 +48,7 @@ def encode(driver: Driver, info: TensorMapInfo, pointer: int, shape: tuple[int, 
         len(shape),
         pointer,
         [api.cuuint64_t(n) for n in reversed(shape)],
-        [api.cuuint64_t(n * size) for n in reversed(strides[:-1])],
+        [api.cuuint64_t(n * size) for n in reversed(strides[:-1])] or [api.cuuint64_t(16)],
         [api.cuuint32_t(n) for n in reversed(info.box)],
         [api.cuuint32_t(1)] * len(shape),
         api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
