@@ -6,6 +6,7 @@ back (S24): printed and parsed, it elaborates, has no findings and gives the sam
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TEXTS = sorted((HERE / "texts").glob("*.cake"))
-KERNELS = [ROOT / "kernels" / "gemm" / "gemm_sm90.cake", ROOT / "kernels" / "rmsnorm" / "rmsnorm.cake"]
+KERNELS = [ROOT / "kernels" / name for name in ("gemm/gemm_sm90.cake", "gemm/gemm_sm100.cake", "gemm/gemm_sm100_pair.cake", "rmsnorm/rmsnorm.cake")]
 
 
 @pytest.mark.parametrize("path", [*TEXTS, *KERNELS], ids=lambda p: p.stem)
 def test_derived_text(path, compiled, golden_text):
-    done = compiled(path.read_text(), arch="sm90")
+    text = path.read_text()
+    targets = re.search(r"^  target (.*?)( *#.*)?$", text, re.M)[1].split(", ")
+    done = compiled(text, arch="sm90" if "sm90" in targets else targets[0])
     assert done.findings == ()
     golden_text(HERE / "texts" / f"{path.stem}.derived", done.text)
 
