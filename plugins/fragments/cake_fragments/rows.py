@@ -24,7 +24,7 @@ class Rows(Layout):
             return shape[0] if len(shape) == 1 and elem.bits == 32 and "vec" in words else None
         if len(shape) != (1 if axis == "col" else 2) or vec < 1 or shape[-1] % (threads * vec):
             return None
-        if elem.bits == 16 and vec % 2:
+        if vec % (32 // elem.bits):  # smaller elements lie in a register with their neighbours
             return None
         return shape[-1] // threads * (1 if axis == "col" else shape[0])
 

@@ -17,7 +17,7 @@ class Vector(Layout):
         vec = words.get("vec", 1)
         if len(shape) != 1 or vec < 1 or shape[0] % (32 * warps * vec):
             return None
-        if elem.bits == 16 and vec % 2:
+        if vec % (32 // elem.bits):  # smaller elements lie in a register with their neighbours
             return None
         return shape[0] // (32 * warps)
 

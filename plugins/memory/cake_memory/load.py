@@ -9,13 +9,13 @@ from cake_core.effects import Access, Effect, Mode
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Option
 from cake_core.ir.tiles import level, place, widest
-from cake_core.ir.types import F16, F32, Elem, Level, Scalar, Tile, Type, Value
+from cake_core.ir.types import F32, Elem, Level, Scalar, Tile, Type, Value
 from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_memory import flat
 from cake_memory.access import TILES, Guard, literal, vector
 from cake_memory.holding import ONE, held, run_of, too_large
-from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
+from cake_memory.operands import check_registers, check_tile, check_uniform, check_width, vector_limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,7 @@ class Load(Function):
             return replace(call, args=(*call.args, Option("by", Int(tile.type.elem.bytes, span=call.span), span=call.span)))
         _check_place(tile, shape, cx.distribution)
         by = widest(tile, run_of(cx.distribution, shape), vector_limit(cx.arch))
+        check_registers(tile, by, call.span)
         return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
@@ -97,7 +98,7 @@ class Reader:
         """`count` registers of 32 bits. A guarded load leaves its destination alone, so the fill is there before."""
         b = self.cx.b
         out = b.regs("f32" if self.elem == F32 else "b32", count)
-        word = self.fill if self.elem.bits == 32 else self.fill | self.fill << 16
+        word = sum(self.fill << at for at in range(0, 32, self.elem.bits))
         if guard is not True:
             for r in out:
                 b.emit("mov.b32", r, word)
@@ -165,9 +166,15 @@ def _bits(fill: Expr | None, elem: Elem) -> int:
     import ml_dtypes
     import numpy as np
 
-    kinds = {F32: (np.float32, np.uint32), F16: (np.float16, np.uint16)}
-    kind, bits = kinds.get(elem, (ml_dtypes.bfloat16, np.uint16))
-    return int(np.asarray(value, np.float32).astype(kind).view(bits))
+    kinds = {
+        "f32": np.float32,
+        "f16": np.float16,
+        "bf16": ml_dtypes.bfloat16,
+        "e4m3": ml_dtypes.float8_e4m3fn,
+        "e5m2": ml_dtypes.float8_e5m2,
+        "ue8m0": ml_dtypes.float8_e8m0fnu,
+    }
+    return int(np.asarray(value, np.float32).astype(kinds[elem.name]).view(f"u{elem.bytes}"))
 
 
 LOAD = Load(

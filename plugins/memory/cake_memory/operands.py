@@ -8,6 +8,9 @@ from cake_core.ir.nodes import Declaration, Expr, Int
 from cake_core.ir.places import root
 from cake_core.ir.tiles import BASE_ALIGN, level, refusal
 from cake_core.ir.types import Level, Tile
+from cake_core.source import Span
+
+REGISTER = 4  # bytes
 
 
 def check_tile(tile: Expr, what: str) -> tuple[int, ...]:
@@ -20,8 +23,6 @@ def check_tile(tile: Expr, what: str) -> tuple[int, ...]:
         raise fail("type/operand", f"{what} takes no transposed tile", tile.span, why="'.T' is for the operands of a product")
     if t.elem.name == "bool":
         raise fail("type/element", f"{what} of bool", tile.span, fix="use i32")
-    if t.elem.bits == 8:
-        raise fail("type/not-implemented", f"{what} of {t.elem} is not implemented", tile.span, why="elements of 8 bits are copied and multiplied only")
     if any(not isinstance(d, int) for d in t.shape):
         raise fail("type/slice-size", f"the tile of {what} has no constant size", tile.span, fix="write `lo +: size` with a constant size")
     return tuple(t.shape)
@@ -39,6 +40,18 @@ def check_uniform(tile: Expr) -> None:
         )
 
 
+def check_registers(tile: Expr, width: int, at: Span) -> None:
+    """Elements of 8 bits lie four a register, and an access moves whole registers. Raises CakeError."""
+    if tile.type.elem.bits == 8 and width < REGISTER:
+        raise fail(
+            "ptx/access-width",
+            f"an access of {width} bytes moves no whole register of {tile.type.elem}",
+            at,
+            why="a register holds four elements of 8 bits, and none is taken apart",
+            fix="state in a `require` what is missing, such as `C % 4 == 0`, and hold runs of four: `vec 4` or more",
+        )
+
+
 def check_width(tile: Expr, by: Expr, declaration: Declaration | None) -> None:
     """Whether a written access width is legal, as far as the tile decides. Raises CakeError."""
     width = by.value if isinstance(by, Int) else 0
@@ -50,6 +63,8 @@ def check_width(tile: Expr, by: Expr, declaration: Declaration | None) -> None:
             why=reason,
             fix="write a smaller 'by', or state what is missing in a `require`",
         )
+    if tile.type.shape:
+        check_registers(tile, width, by.span if by.span.line else tile.span)
 
 
 def vector_limit(arch: Architecture) -> int:

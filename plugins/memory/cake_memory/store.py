@@ -17,7 +17,7 @@ from cake_core.ptx.builder import Operand, Vec
 from cake_memory import clip, matrix
 from cake_memory.access import TILES, Guard, both, in_register, literal, vector
 from cake_memory.holding import ONE, held, run_of
-from cake_memory.operands import check_tile, check_uniform, check_width, vector_limit
+from cake_memory.operands import check_registers, check_tile, check_uniform, check_width, vector_limit
 
 #: Rows after which every swizzle pattern repeats.
 PATTERN_ROWS = 8
@@ -92,7 +92,9 @@ class Store(Operation):
         swizzle = cx.swizzle(place(target).name) if target.type.space == "shared" else None
         if d is not None and d.layout.name == matrix.LAYOUT and matrix.refusal(target, swizzle, cx.arch) is None:
             return replace(matrix.WORD, span=op.span)
-        return Int(widest(target, run_of(d, tuple(target.type.shape)), clip.widest(op, target, vector_limit(cx.arch))), span=op.span)
+        by = widest(target, run_of(d, tuple(target.type.shape)), clip.widest(op, target, vector_limit(cx.arch)))
+        check_registers(target, by, op.span)
+        return Int(by, span=op.span)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         (target,) = op.operands
