@@ -311,6 +311,8 @@ class Warp:
             self.bulk(opcode, o, active)
         elif opcode.startswith("stmatrix"):
             self.matrix_store(o)
+        elif opcode == "ldmatrix.sync.aligned.m8n8.x4.shared.b16":
+            self.matrix_load(o)
         elif opcode != "bar.warp.sync":
             self.write(o[0], self.result(kind, opcode, o), active)
         return None
@@ -477,3 +479,10 @@ class Warp:
             for r in range(8):
                 at = int(where[8 * m + r])
                 self.cta.shared[at : at + 16] = pairs[r].view(np.uint8)
+
+    def matrix_load(self, o: list[str]) -> None:
+        """The same the other way round."""
+        where = self.address(o[1])
+        for m, name in enumerate(names(o[0])):
+            rows = np.stack([self.cta.shared[int(at) : int(at) + 16].view(np.uint32) for at in where[8 * m : 8 * m + 8]])
+            self.write(name, i32(rows.reshape(-1)), np.ones(32, bool))
