@@ -140,6 +140,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
         body = self.statements(k.body)
         if self.form is Form.DERIVED and self.launched is None and not self.sink.errors:
             self.sink.error("type/no-launch", f"kernel '{k.name}' has no 'launch' line", k.span, why="it says how many clusters are started", fix="write `launch ITEMS` before the roles")
+        self.sink.items.sort(key=lambda d: (d.span.line, d.span.column) if d.span else (0, 0))
         self.sink.stop_if_errors()
         if requires:
             clauses.insert(0, Require(requires, span=requires[0].span))

@@ -131,6 +131,8 @@ class Statements(Declarations, Roles):
 
     def _look_inside(self, s: Stmt) -> None:
         """The blocks of a statement whose head is in error: their own errors are found in the same run."""
+        if self.role is None and self.form is Form.SCHEDULE:
+            return  # a block that belongs into a role as a whole
         match s:
             case For(pattern):
                 outer, self.scope = self.scope, Scope(self.scope)
@@ -166,7 +168,8 @@ class Statements(Declarations, Roles):
             case Pipeline() | Tiles() | Turn():
                 names = (s.name,)
             case Op() if isinstance(s.words.get("as"), Name):
-                names = (s.words.get("as").id,)
+                written = s.words.get("as").id
+                names = (written, written.partition(".")[0])  # `as s.t` may have meant `s`
         for n in names:
             old = self.scope.names.get(n)
             if old is None or not _within(old.span, s.span):  # what the statement has bound before its error stays
