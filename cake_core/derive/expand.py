@@ -14,7 +14,7 @@ from cake_core.ir import ranges
 from cake_core.ir.build import INTEGER_CALLS, arithmetic, integer_call
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Binary, Block, Bool, Call, Cond, Declare, Expr, For, Group, If, Int, Let, Name, Node, Op, Stmt, Unary, Var, While
-from cake_core.ir.types import BOOL, I32, Level, Scalar
+from cake_core.ir.types import BOOL, I32, Level, Named, Scalar
 
 Fresh = Callable[[str], str]
 Env = dict[str, Expr | str]  # a value, or a new name
@@ -143,10 +143,10 @@ class _Copy:
 def _replaced(node, env: Env):
     """One statement or expression, no nested statements, with typed names replaced and what became constant folded.
 
-    A name without a type is a word of an operation (`by x`, `as s`), and no expression.
+    A name without a type is a word of an operation (`by x`, `as s`), one with the type of a symbol a word of a call (`fold(sum, x)`).
     """
     if isinstance(node, Name):
-        new = env.get(node.id) if node.type is not None else None
+        new = env.get(node.id) if node.type is not None and not isinstance(node.type, Named) else None
         return node if new is None else replace(node, id=new) if isinstance(new, str) else replace(new, span=node.span)
     if isinstance(node, tuple):
         out = tuple(_replaced(x, env) for x in node)

@@ -73,6 +73,10 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
     def declaration(self, name: str) -> Declaration | None:
         return self.declarations.get(name)
 
+    def mode(self, tensor: str) -> str | None:
+        symbol = self.scope.find(tensor)
+        return symbol.node.mode if symbol is not None and symbol.kind == "tensor" else None
+
     def reduction(self, name: str) -> Reduction | None:
         return self.registry.reductions.get(name)
 

@@ -22,7 +22,8 @@ class Calls:
     def _call(self, e: Call) -> Expr:
         function = self.registry.functions.get(e.name)
         symbols = function.symbols if function is not None else 0
-        args = tuple(self._argument(a, n < symbols) for n, a in enumerate(e.args))
+        words = {o.name for o in function.options if o.kind == "name"} if function is not None else set()
+        args = tuple(self._argument(a, a.name in words if isinstance(a, Option) else n < symbols) for n, a in enumerate(e.args))
         if function is not None and function.arguments == "elementwise" and any(is_float(a) for a in args):
             args = tuple(literal(float(a.value), a) if isinstance(a, Int) else a for a in args)
         if e.name in INTEGER_CALLS or function is not None and function.arguments == "elementwise" and e.name != "load":
@@ -56,6 +57,10 @@ class Calls:
 
     def _argument(self, a: Expr, symbol: bool) -> Expr:
         match a:
+            case Option(value=Name(word)) if symbol:
+                return replace(a, value=typed(a.value, Named("symbol", word)))
+            case Option() if symbol:
+                raise fail("type/symbol", f"option '{a.name}' takes a bare name", a.value.span)
             case Option():
                 return replace(a, value=self.expr(a.value))
             case Name() if symbol:

@@ -35,6 +35,9 @@ class CheckContext(TypingProtocol):
     def declaration(self, name: str) -> Declaration | None:
         """The declaration of a buffer, fragment or barrier by name."""
 
+    def mode(self, tensor: str) -> str | None:
+        """"in", "out" or "inout": how a tensor parameter is declared; None for another name."""
+
     def reduction(self, name: str) -> Reduction | None:
         """The reduction, or fragment type, of that name."""
 

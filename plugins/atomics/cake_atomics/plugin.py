@@ -1,0 +1,14 @@
+"""The entry point: offers the functions `atomic.*` and the operations `red.*`."""
+
+from __future__ import annotations
+
+from cake_atomics.atomic import ATOMICS
+from cake_atomics.red import REDUCTIONS
+from cake_core import hookimpl
+
+CAKE_API = 1
+
+
+@hookimpl
+def cake_primitives():
+    return (*ATOMICS, *REDUCTIONS)
