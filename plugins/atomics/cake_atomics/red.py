@@ -81,15 +81,15 @@ class Red(Operation):
     def _check_width(self, op: Op, target: Expr, cx: CheckContext) -> None:
         by, least = op.words.get("by"), max(target.type.elem.bytes, 4)
         if by.value not in (least, 8, 16) or by.value < least:
-            raise fail("ptx/access-width", f"'{self.name}' of {by.value} bytes", by.span, why=f"an access of {target.type.elem} has {least}, 8 or 16 bytes")
+            raise fail("ptx/red-width", f"'{self.name}' of {by.value} bytes", by.span, why=f"an access of {target.type.elem} has {least}, 8 or 16 bytes")
         if by.value > 4 and isinstance(op.value.type, Scalar):
-            raise fail("ptx/access-width", f"a scalar has 4 bytes, not {by.value}", by.span)
+            raise fail("ptx/red-width", f"a scalar has 4 bytes, not {by.value}", by.span)
         if by.value > 4 and target.type.elem.kind != "float":
-            raise fail("ptx/access-width", f"'{self.name}' of {by.value} bytes", by.span, why="integers are combined one by one (PTX ISA, red)")
+            raise fail("ptx/red-width", f"'{self.name}' of {by.value} bytes", by.span, why="integers are combined one by one (PTX ISA, red)")
         if by.value > 4:
             self._need_vectors(f"{by.value} bytes", by, cx)
         if reason := refusal(target, by.value) if not isinstance(op.value.type, Scalar) else None:
-            raise fail("ptx/access-width", f"an access of {by.value} bytes is not legal on this part of '{root(target).id}'", by.span, why=reason)
+            raise fail("ptx/red-width", f"an access of {by.value} bytes is not legal on this part of '{root(target).id}'", by.span, why=reason)
 
     def _need_vectors(self, what: str, at: Expr, cx: CheckContext) -> None:
         if cx.arch is not None and VECTOR_CAPABILITY not in cx.arch.capabilities:
@@ -113,7 +113,7 @@ class Red(Operation):
             by = widest(target, run, most)
             if by < 4:
                 raise fail(
-                    "ptx/access-width",
+                    "ptx/red-width",
                     f"an access of {by} bytes combines no whole pair of {target.type.elem}",
                     op.span,
                     why="the instruction takes two elements of 16 bits together",

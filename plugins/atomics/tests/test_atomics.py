@@ -159,9 +159,9 @@ kernel k(R: i32, C: i32, X: in f32[R, C], F: inout f32[C])
         ("red.min F[0, 0] <- 1.0 by 4", 1, "type/element"),
         ("red.add F[0, 0 +: 128] <- x by 16", 1, "type/shape"),
         ("red.add f[0 +: 4] <- x by 16", 1, "type/not-implemented"),
-        ("red.add F[0, 0 +: 256] <- x by 2", 1, "ptx/access-width"),
-        ("red.add F[0, 1 +: 256] <- x by 16", 1, "ptx/access-width"),
-        ("red.add N[0] <- 1 by 8", 1, "ptx/access-width"),
+        ("red.add F[0, 0 +: 256] <- x by 2", 1, "ptx/red-width"),
+        ("red.add F[0, 1 +: 256] <- x by 16", 1, "ptx/red-width"),
+        ("red.add N[0] <- 1 by 8", 1, "ptx/red-width"),
     ],
 )
 def test_errors(statement, warps, code):

@@ -22,7 +22,7 @@ def check_element(target: Expr, name: str) -> None:
 def check_rank(rank: Expr, cx: CheckContext) -> None:
     """A CTA of the cluster, the same one for a warp. Raises CakeError."""
     if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
-        raise fail("ptx/cluster-rank", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+        raise fail("ptx/cluster-cta", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
     if rank.type.level is Level.LANE:
         raise fail("core/one-place", "the rank differs from lane to lane", rank.span, fix="name one CTA")
 

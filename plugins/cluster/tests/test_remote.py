@@ -142,7 +142,7 @@ def test_effects():
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("cluster.store part[0][1] <- s at 4", "ptx/cluster-rank"),
+        ("cluster.store part[0][1] <- s at 4", "ptx/cluster-cta"),
         ("cluster.store part[0] <- s at 1", "type/shape"),
         ("cluster.store wide[0] <- s at 1", "type/element"),
         ("cluster.store count[0] <- s at 1", "type/element"),
@@ -153,8 +153,8 @@ def test_effects():
         ("cluster.store part[0][1] <- s", "type/missing-word"),
         ("cluster.store Y[0] <- s at 1", "type/operand"),
         ("s = cluster.load(Y[0], at = 1, by = 4)", "type/operand"),
-        ("s = cluster.load(part[0][1], at = 9, by = 4)", "ptx/cluster-rank"),
-        ("s = sum(cluster.load(part[0], at = 1, by = 2))", "ptx/access-width"),
+        ("s = cluster.load(part[0][1], at = 9, by = 4)", "ptx/cluster-cta"),
+        ("s = sum(cluster.load(part[0], at = 1, by = 2))", "ptx/cluster-width"),
         ("s = cluster.load(part[0][1], by = 4)", "type/missing-option"),
     ],
 )
