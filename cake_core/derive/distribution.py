@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cake_core.diagnostics import fail
+from cake_core.diagnostics import CakeError, fail
 from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Index, Int, Name, Role, Tuple, Unary, Word
 from cake_core.ir.printer import type_text
 from cake_core.ir.places import place_of, root
@@ -90,8 +90,10 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]], ar
         return layout
     given = {w.name for w in d.words.items}
     named = [x for x in registry.layouts.values() if x.words and {w.name for w in x.words} <= given]
-    if named:  # where none fits, the first one says why
-        return next((x for x in named if _fits(x, d, around)), named[0])
+    if named:
+        if (layout := next((x for x in named if _fits(x, d, around)), None)) is None:
+            raise _does_not_fit(tuple(x.name for x in named), d, around.warps, around.role.name, layout_words(d))
+        return layout
     raise fail("derive/no-layout", f"nothing says how fragment '{d.name}' lies over the threads", d.span, resource=d.name, fix="use it in an operation that has a layout, or give it `vec n`")
 
 
@@ -134,17 +136,23 @@ def distribution(layout: Layout, d: Declaration, warps: int, role: str) -> Distr
     shape = tuple(e.value for e in d.declared.groups[-1])
     words = layout_words(d)
     if layout.elements(shape, warps, words, element_of(d.declared)) is None:
-        given = "".join(f" {k} {v}" for k, v in words.items())
-        raise fail(
-            "derive/layout-does-not-fit",
-            f"layout '{layout.name}' does not divide '{d.name}' over {warps} warp{'s' if warps != 1 else ''}",
-            d.span,
-            resource=d.name,
-            role=role,
-            why=f"{32 * warps} threads would hold {type_text(d.declared)}{given}, each as much as the others and 16-bit elements in pairs",
-            fix="another shape or number of warps" + (", or another `vec`" if "vec" in words else ""),
-        )
+        raise _does_not_fit((layout.name,), d, warps, role, words)
     return Distribution(layout, shape, warps, words, layout.offsets(shape, warps, words))
+
+
+def _does_not_fit(layouts: tuple[str, ...], d: Declaration, warps: int, role: str, words: dict) -> CakeError:
+    given = "".join(f" {k} {v}" for k, v in words.items())
+    names = " and ".join(f"'{n}'" for n in sorted(layouts))
+    several = len(layouts) > 1
+    return fail(
+        "derive/layout-does-not-fit",
+        f"{'none of the layouts' if several else 'layout'} {names} {'divides' if several else 'does not divide'} '{d.name}' over {warps} warp{'s' if warps != 1 else ''}",
+        d.span,
+        resource=d.name,
+        role=role,
+        why=f"{32 * warps} threads would hold {type_text(d.declared)}{given}, each as much as the others and 16-bit elements in pairs",
+        fix="another shape or number of warps" + (", or another `vec`" if "vec" in words else ""),
+    )
 
 
 def field_size(registry, state: State, field: str) -> int:
