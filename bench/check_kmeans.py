@@ -16,7 +16,19 @@ from search import Guarded, distances, norms, normal
 
 import cake_core as cake
 
-FIRST = ((1, 1, 4), (1, 256, 128), (1, 128, 128), (1, 127, 4), (2, 300, 132), (3, 257, 1024), (1, 1000, 4), (2, 4096, 512), (5, 777, 260), (1, 100000, 64), (32, 4096, 1024))
+FIRST = (
+    (1, 1, 4),
+    (1, 256, 128),
+    (1, 128, 128),
+    (1, 127, 4),
+    (2, 300, 132),
+    (3, 257, 1024),
+    (1, 1000, 4),
+    (2, 4096, 512),
+    (5, 777, 260),
+    (1, 100000, 64),
+    (32, 4096, 1024),
+)
 
 
 def shapes(count: int, seed: int) -> list[tuple[int, int, int]]:
@@ -68,7 +80,8 @@ def main() -> None:
             print("WRONG", rows[-1], flush=True)
     bad = [r for r in rows if any(r[w] for w in ("wrong", "unwritten", "outside"))]
     worst = max(r["worst"] for r in rows)
-    print(f"{len(rows)} shapes, {len(bad)} wrong, largest excess {worst} of the bound, {sum(r['near_ties'] for r in rows)} labels of near-ties", flush=True)
+    near = sum(r["near_ties"] for r in rows)
+    print(f"{len(rows)} shapes, {len(bad)} wrong, largest excess {worst} of the bound, {near} labels of near-ties", flush=True)
     record(args.out, "check_kmeans", {"seed": args.seed, "environment": environment(kernel), "wrong": bad, "worst": worst, "shapes": rows})
     raise SystemExit(1 if bad else 0)
 

@@ -95,7 +95,9 @@ def main() -> None:
     bad = [r for r in rows if any(r[w] for w in ("wrong", "unwritten", "outside"))]
     worst = max(r["worst"] for r in rows)
     print(f"{len(rows)} shapes, {len(bad)} wrong, largest error {worst} of the bound", flush=True)
-    record(args.out, "check_knn", {"seed": args.seed, "environment": environment(part, merge), "wrong": bad, "worst": worst, "shapes": rows})
+    record(
+        args.out, "check_knn", {"seed": args.seed, "environment": environment(part, merge), "wrong": bad, "worst": worst, "shapes": rows}
+    )
     raise SystemExit(1 if bad else 0)
 
 

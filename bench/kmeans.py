@@ -49,7 +49,9 @@ def by_torch(x: torch.Tensor, c: torch.Tensor, cn: torch.Tensor):
 
 def main() -> None:
     variants = {"nargs": "*", "default": (), "metavar": "DIR", "help": "artifacts of other settings, timed beside it"}
-    args = arguments(__doc__, "kmeans", variants=variants, torch={"action": "store_true", "help": "torch's product and argmin as a further side"})
+    args = arguments(
+        __doc__, "kmeans", variants=variants, torch={"action": "store_true", "help": "torch's product and argmin as a further side"}
+    )
     kernels = {"cake": cake.load(args.kmeans)} | {str(folder): cake.load(folder) for folder in args.variants}
     generator = torch.Generator("cuda").manual_seed(args.seed)
     rows = []
@@ -61,14 +63,26 @@ def main() -> None:
         sides |= others(x, c, cn) | ({"torch": by_torch(x, c, cn)} if args.torch else {})
         for name in kernels:
             sides[name]()
-        row = {"NB": nb, "N": n, "K": k, "flop": 2 * nb * n * k * 128, "labels_agree": all(bool((v == labels["cake"]).all()) for v in labels.values())}
+        row = {
+            "NB": nb,
+            "N": n,
+            "K": k,
+            "flop": 2 * nb * n * k * 128,
+            "labels_agree": all(bool((v == labels["cake"]).all()) for v in labels.values()),
+        }
         for name, mode in (("burst", BURST), ("sustained", SUSTAINED)):
             row[name] = compare(sides, "cake", mode)
-            shown = ", ".join(f"{s} {v['median_us']:.1f} us ({row['flop'] / v['median_us'] / 1e6:.0f} TFLOP/s)" for s, v in row[name]["sides"].items())
+            shown = ", ".join(
+                f"{s} {v['median_us']:.1f} us ({row['flop'] / v['median_us'] / 1e6:.0f} TFLOP/s)" for s, v in row[name]["sides"].items()
+            )
             print(f"{nb}x{n}, {k} centroids, {name}: {shown}; speed over {row[name]['cake_speed_over']}", flush=True)
         rows.append(row)
         del x, c, cn, labels, sides
-    record(args.out, "kmeans", {"method": {"burst": BURST, "sustained": SUSTAINED}, "environment": environment(*kernels.values()), "shapes": rows})
+    record(
+        args.out,
+        "kmeans",
+        {"method": {"burst": BURST, "sustained": SUSTAINED}, "environment": environment(*kernels.values()), "shapes": rows},
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python bench/knn.py out/knn_part_sm90 out/knn_merge [--variants out/part,out/merge ..] [--torch]
 
-A side of ours is both kernels, one after the other; the first one is timed alone, too. Norms of the points are given and not timed; flashlib
-computes its own. `--torch` adds the product and topk, in pieces.
+A side of ours is both kernels, one after the other; the first one is timed alone, too. Norms of the points are given and not timed;
+flashlib computes its own. `--torch` adds the product and topk, in pieces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def by_flashlib(x: torch.Tensor, p: torch.Tensor, kk: int) -> dict:
         from flashlib.primitives.knn import flash_knn
 
         for backend in ("auto", "triton", "cutedsl"):
-            found[f"flashlib {backend}"] = lambda b=backend: flash_knn(x, p, kk, return_distances=False, **({} if b == "auto" else {"backend": b}))
+            found[f"flashlib {backend}"] = lambda b=backend: flash_knn(
+                x, p, kk, return_distances=False, **({} if b == "auto" else {"backend": b})
+            )
     return usable(found)
 
 
@@ -62,7 +64,9 @@ def by_torch(x: torch.Tensor, p: torch.Tensor, pn: torch.Tensor, kk: int):
 
 def main() -> None:
     variants = {"nargs": "*", "default": (), "metavar": "PART,MERGE", "help": "pairs of artifacts of other settings, timed beside it"}
-    args = arguments(__doc__, "part", "merge", variants=variants, torch={"action": "store_true", "help": "torch's product and topk as a further side"})
+    args = arguments(
+        __doc__, "part", "merge", variants=variants, torch={"action": "store_true", "help": "torch's product and topk as a further side"}
+    )
     pairs = {"cake": (cake.load(args.part), cake.load(args.merge))} | {v: tuple(map(cake.load, v.split(","))) for v in args.variants}
     generator = torch.Generator("cuda").manual_seed(args.seed)
     rows = []
@@ -79,11 +83,21 @@ def main() -> None:
         row = {"Q": q, "N": n, "k": kk, "flop": 2 * q * n * 128, "lists_agree": same}
         for name, mode in (("burst", BURST), ("sustained", SUSTAINED)):
             row[name] = compare(sides, "cake", mode)
-            shown = ", ".join(f"{s} {v['median_us']:.1f} us ({row['flop'] / v['median_us'] / 1e6:.0f} TFLOP/s)" for s, v in row[name]["sides"].items())
+            shown = ", ".join(
+                f"{s} {v['median_us']:.1f} us ({row['flop'] / v['median_us'] / 1e6:.0f} TFLOP/s)" for s, v in row[name]["sides"].items()
+            )
             print(f"{q} queries, {n} points, {name}: {shown}; speed over {row[name]['cake_speed_over']}", flush=True)
         rows.append(row)
         del x, p, pn, ours, sides
-    record(args.out, "knn", {"method": {"burst": BURST, "sustained": SUSTAINED}, "environment": environment(*(k for pair in pairs.values() for k in pair)), "shapes": rows})
+    record(
+        args.out,
+        "knn",
+        {
+            "method": {"burst": BURST, "sustained": SUSTAINED},
+            "environment": environment(*(k for pair in pairs.values() for k in pair)),
+            "shapes": rows,
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ class Listed(Layout):
     def run(self, words: dict[str, object]) -> int:
         return self.size
 
-    def select(self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, object]) -> tuple[int, ...] | None:
+    def select(
+        self, shape: tuple[int, ...], warps: int, lo: tuple[int, ...], size: tuple[int, ...], words: dict[str, object]
+    ) -> tuple[int, ...] | None:
         return None
 
     def owner(self, cx: LowerContext, words: dict[str, object]) -> Reg | bool:

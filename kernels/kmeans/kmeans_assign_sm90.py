@@ -18,7 +18,17 @@ STEPS = D / 16 + 16
 
 def shapes():
     """One point, one tile, tails of points and centroids, fewer centroids than a tile, several batches, more items than CTAs."""
-    sizes = [(1, 256, 128), (1, 1, 4), (1, 128, 128), (2, 300, 132), (3, 257, 1024), (1, 1000, 4), (2, 4096, 260), (5, 777, 520), (1, 70000, 12)]
+    sizes = [
+        (1, 256, 128),
+        (1, 1, 4),
+        (1, 128, 128),
+        (2, 300, 132),
+        (3, 257, 1024),
+        (1, 1000, 4),
+        (2, 4096, 260),
+        (5, 777, 520),
+        (1, 70000, 12),
+    ]
     return [dict(zip(("NB", "N", "K"), s)) for s in sizes]
 
 

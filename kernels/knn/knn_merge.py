@@ -8,7 +8,6 @@ import numpy as np
 KK, SPLIT = 10, 4
 
 
-
 def shapes():
     """One query, whole CTAs of eight, tails."""
     return [{"Q": q} for q in (8, 1, 7, 64, 1001, 4096)]
@@ -22,7 +21,12 @@ def inputs(shape, rng):
     """Keys from a few values, so that many are equal; indices in no order. A quarter of the entries are none, some keys NaN."""
     q = shape["Q"]
     keys = rng.integers(-20, 20, (SPLIT, q, KK)).astype(np.float32)
-    indices = np.stack([rng.permutation(1000 * SPLIT * KK)[: SPLIT * KK] for _ in range(q)]).reshape(q, SPLIT, KK).transpose(1, 0, 2).astype(np.int32)
+    indices = (
+        np.stack([rng.permutation(1000 * SPLIT * KK)[: SPLIT * KK] for _ in range(q)])
+        .reshape(q, SPLIT, KK)
+        .transpose(1, 0, 2)
+        .astype(np.int32)
+    )
     none = rng.random(keys.shape) < 0.25
     none[:, 1:2] = True  # a query that has nothing
     keys, indices = np.where(none, np.float32(np.inf), keys), np.where(none, np.int32(-1), indices)

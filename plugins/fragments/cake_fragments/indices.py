@@ -30,7 +30,12 @@ class Index(Function):
         if len(t.shape) == 2:
             return Value(I32, (t.shape[AXES.index(self.axis)],), self.axis)
         if len(t.shape) != 1 or t.axis not in (None, self.axis) or t.axis is None and self.axis == "row":
-            raise fail("type/shape", f"this tile has no {self.axis}s", x.span, why="rows and columns are those of a two-dimensional tile, or of a tile along them")
+            raise fail(
+                "type/shape",
+                f"this tile has no {self.axis}s",
+                x.span,
+                why="rows and columns are those of a two-dimensional tile, or of a tile along them",
+            )
         return Value(I32, tuple(t.shape), t.axis)
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:

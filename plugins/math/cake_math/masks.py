@@ -106,7 +106,9 @@ class Where(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         c, a, b = arguments(call, 3)
         if register_elem(c.type) != BOOL:
-            raise fail("type/not-a-condition", f"'where' chooses by a {c.type}, not by a condition", c.span, fix="compare it with something")
+            raise fail(
+                "type/not-a-condition", f"'where' chooses by a {c.type}, not by a condition", c.span, fix="compare it with something"
+            )
         chosen = Call(call.function, (a, b), span=call.span)
         elem = common_elem(chosen, (F32, I32, U32))
         return result(elem, met(call), Scalar(elem, _level(call)))

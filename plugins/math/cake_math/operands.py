@@ -77,11 +77,19 @@ def met(call: Call) -> Meeting:
     types = [a.type for a in call.positional]
     found = meet(*types)
     if isinstance(found, str):
-        raise fail("type/shape", f"'{call.name}': {found}", call.span, why="register tiles are taken element by element; scalars are repeated")
+        raise fail(
+            "type/shape", f"'{call.name}': {found}", call.span, why="register tiles are taken element by element; scalars are repeated"
+        )
     if any(getattr(t, "part", None) for t in types):
         why = partial_rule(call.name, *types) if len(types) == 2 else PARTIAL
         if why:
-            raise fail("type/partial", f"'{call.name}' takes a lane-partial tile", call.span, why=why, fix="combine its lanes first, such as by `rowsum`")
+            raise fail(
+                "type/partial",
+                f"'{call.name}' takes a lane-partial tile",
+                call.span,
+                why=why,
+                fix="combine its lanes first, such as by `rowsum`",
+            )
     return found
 
 
@@ -98,7 +106,9 @@ def common_elem(call: Call, allowed: tuple[Elem, ...]) -> Elem:
         if not isinstance(a, Int):
             elems.append(elem)
     if len(set(elems)) > 1:
-        raise fail("type/mixed", f"'{call.name}' takes {' and '.join(sorted({e.name for e in elems}))} together", call.span, fix="cast one of them")
+        raise fail(
+            "type/mixed", f"'{call.name}' takes {' and '.join(sorted({e.name for e in elems}))} together", call.span, fix="cast one of them"
+        )
     return elems[0] if elems else I32
 
 

@@ -32,7 +32,12 @@ def lower(cx: LowerContext, tile: Expr, read: Reader, span: Span) -> tuple[Opera
     """One access an element; a lane without an element in the last round reads nothing and has the fill."""
     d, b, shape = cx.distribution, cx.b, tuple(tile.type.shape)
     if d is None or d.shape != (prod(shape),):
-        raise fail("derive/no-layout", "nothing deals this tile out to the lanes of a row", span, fix="fold it into a state that each lane of a row has a part of")
+        raise fail(
+            "derive/no-layout",
+            "nothing deals this tile out to the lanes of a row",
+            span,
+            fix="fold it into a state that each lane of a row has a part of",
+        )
     (first,) = d.layout.origin(cx, d.words)
     out = []
     for (offset,) in d.offsets:

@@ -29,7 +29,9 @@ class ArgMin(Reduction):
         _, pair, x, idx = count(call, 4, "a pair, a register tile and the indices of its elements")
         tile(call, x)
         if not isinstance(pair, Tuple) or len(pair.items) != 2:
-            raise fail("type/operand", f"'{what(call)}' takes a pair: the smallest so far and its index", pair.span, fix="write `(best, at)`")
+            raise fail(
+                "type/operand", f"'{what(call)}' takes a pair: the smallest so far and its index", pair.span, fix="write `(best, at)`"
+            )
         rows = x.type.shape[0]
         along(call, pair.items[0], rows, F32, "min")
         along(call, pair.items[1], rows, I32, PART)

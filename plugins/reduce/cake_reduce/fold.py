@@ -32,7 +32,12 @@ class Fold(Function):
         name = call.positional[0]
         found = cx.reduction(name.id)
         if found is None:
-            raise fail("type/unknown-function", f"unknown operation '{name.id}' of 'fold'", name.span, why="no plugin that loaded offers a reduction of that name")
+            raise fail(
+                "type/unknown-function",
+                f"unknown operation '{name.id}' of 'fold'",
+                name.span,
+                why="no plugin that loaded offers a reduction of that name",
+            )
         return found
 
     def result(self, call: Call, cx: CheckContext) -> Type:

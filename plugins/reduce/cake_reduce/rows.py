@@ -53,7 +53,12 @@ def dealt(rows: Distribution | None, count: int, span: Span) -> Distribution:
     d = known(rows, span)
     offsets = d.layout.dealt(count)
     if offsets is None:
-        raise fail("derive/no-layout", f"layout '{d.layout.name}' does not deal elements out to the lanes of a row", span, fix="fold a tile of rows and columns")
+        raise fail(
+            "derive/no-layout",
+            f"layout '{d.layout.name}' does not deal elements out to the lanes of a row",
+            span,
+            fix="fold a tile of rows and columns",
+        )
     return replace(d, shape=(count,), words=d.words | {"over": "col"}, offsets=offsets)
 
 

@@ -13,7 +13,7 @@ from cake_core.ir.types import F32, Type
 from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction
 from cake_core.ptx.builder import Operand, Reg
 from cake_reduce.fold import rows_of
-from cake_reduce.operands import count, tile, what
+from cake_reduce.operands import count, tile
 from cake_reduce.rows import by_row, distances, from_lane, known, register, row_tile
 
 #: Chains that a lane combines a row in: its 1st, 3rd, .. and its 2nd, 4th, .. element, then the two.

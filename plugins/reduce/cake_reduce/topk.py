@@ -39,7 +39,13 @@ class TopK(FragmentType):
         if not isinstance(k, int) or not 1 <= k <= MOST:
             raise fail("type/arguments", f"'topk' of {k} entries", at.span, why=f"1 to {MOST} are possible")
         if elems != [F32, I32]:
-            raise fail("type/arguments", f"'topk({', '.join(map(str, args))})'", at.span, why="keys are f32 and indices i32", fix=f"write `topk({k}, f32, i32)`")
+            raise fail(
+                "type/arguments",
+                f"'topk({', '.join(map(str, args))})'",
+                at.span,
+                why="keys are f32 and indices i32",
+                fix=f"write `topk({k}, f32, i32)`",
+            )
 
     def registers(self, args: tuple[int | Elem, ...]) -> tuple[str, ...]:
         return ("f32",) * args[0] + ("b32",) * args[0] + ("f32",)
@@ -57,7 +63,9 @@ class TopK(FragmentType):
         _, best, x, idx = count(call, 4, "a state, a register tile and the indices of its elements")
         t = best.type
         if not is_register_tile(t) or not isinstance(t.elem, State) or t.elem.type != self.name or t.part is None:
-            raise fail("type/operand", f"'{what(call)}' takes a lane-partial `topk`, not a {t}", best.span, fix="declare it `over row part`")
+            raise fail(
+                "type/operand", f"'{what(call)}' takes a lane-partial `topk`, not a {t}", best.span, fix="declare it `over row part`"
+            )
         dealt = is_register_tile(x.type) and len(x.type.shape) == 1 and x.type.axis is None and x.type.elem == F32
         if not dealt:
             tile(call, x)

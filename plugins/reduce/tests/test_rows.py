@@ -93,7 +93,14 @@ def test_argmin(result, seed):
 def test_argmin_over_folds_keeps_the_first_of_equal_ones(result):
     """The second fold sees smaller values in some rows only."""
     x = numbers(4)
-    body = ["best = inf", "at = -5", FOLDS[0], "s = s - where(rows(s) < 64, 0.5, 0.0)", FOLDS[1], "store B[0 +: 128] <- rowargmin(best, at) by 4"]
+    body = [
+        "best = inf",
+        "at = -5",
+        FOLDS[0],
+        "s = s - where(rows(s) < 64, 0.5, 0.0)",
+        FOLDS[1],
+        "store B[0 +: 128] <- rowargmin(best, at) by 4",
+    ]
     second = x - np.where(np.arange(ROWS) < 64, np.float32(0.5), 0)[:, None]
     assert np.array_equal(result(body, x)["B"], smallest(np.concatenate([x, second], axis=1), -5))
 
@@ -101,7 +108,13 @@ def test_argmin_over_folds_keeps_the_first_of_equal_ones(result):
 def test_argmin_takes_indices_from_registers(result):
     """Indices that are no constants away from one base."""
     x = numbers(5, special=False)
-    body = ["frag i: i32[128, 32] layout mma", "i = rows(s) * cols(s)", "best = inf", "at = 0", "(best, at) = fold(argmin, (best, at), s, i + 1)"]
+    body = [
+        "frag i: i32[128, 32] layout mma",
+        "i = rows(s) * cols(s)",
+        "best = inf",
+        "at = 0",
+        "(best, at) = fold(argmin, (best, at), s, i + 1)",
+    ]
     got = result([*body, "store B[0 +: 128] <- rowargmin(best, at) by 4"], x)
     assert np.array_equal(got["B"], np.arange(ROWS) * x.argmin(axis=1) + 1)
 
@@ -149,8 +162,19 @@ def test_comparisons_of_floats(result):
 def test_a_let_is_the_value_at_its_point(result):
     """What it names changes afterwards; masks and indices are computed later, from what was."""
     x = numbers(8, special=False)
-    body = ["var n = 5", "let positive = s > 0.0", "let near = cols(s) < n", "n = 100", "m = rowmax(s)", "let least = m", "m = 0.0", "s = 0.0 - s"]
-    got = result([*body, "s = where(positive and near, s, 9.0)", "store Y[0 +: 128, 0 +: 32] <- s by 8", "store A[0 +: 128] <- least by 4"], x)
+    body = [
+        "var n = 5",
+        "let positive = s > 0.0",
+        "let near = cols(s) < n",
+        "n = 100",
+        "m = rowmax(s)",
+        "let least = m",
+        "m = 0.0",
+        "s = 0.0 - s",
+    ]
+    got = result(
+        [*body, "s = where(positive and near, s, 9.0)", "store Y[0 +: 128, 0 +: 32] <- s by 8", "store A[0 +: 128] <- least by 4"], x
+    )
     assert np.array_equal(got["Y"][0], np.where((x > 0) & (C < 5), -x, 9))
     assert np.array_equal(got["A"], x.max(axis=1))
 

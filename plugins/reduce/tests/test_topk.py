@@ -47,7 +47,11 @@ def least(x, k):
 
 def points(folds, seed, kind):
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((ROWS, COLS * folds), np.float32) if kind == "apart" else rng.integers(-6, 6, (ROWS, COLS * folds)).astype(np.float32)
+    x = (
+        rng.standard_normal((ROWS, COLS * folds), np.float32)
+        if kind == "apart"
+        else rng.integers(-6, 6, (ROWS, COLS * folds)).astype(np.float32)
+    )
     if kind == "special":
         x[rng.random(x.shape) < 0.3] = np.nan
         x[rng.random(x.shape) < 0.3] = np.inf
@@ -71,7 +75,10 @@ def test_the_least_of_each_row(ptx_of, run, k, folds, kind):
     assert np.array_equal(v, keys) and np.array_equal(i, indices)
 
 
-@pytest.mark.parametrize("index, of", [("cols(s) * cols(s) + {}", lambda c: c * c), ("where(cols(s) < 32, cols(s), cols(s) + 1000)", lambda c: c + 1000 * (c >= 32))])
+@pytest.mark.parametrize(
+    "index, of",
+    [("cols(s) * cols(s) + {}", lambda c: c * c), ("where(cols(s) < 32, cols(s), cols(s) + 1000)", lambda c: c + 1000 * (c >= 32))],
+)
 def test_indices_that_are_no_constants(ptx_of, run, index, of):
     x = points(1, 5, "equal")
     v, i = np.zeros((ROWS, 5), np.float32), np.zeros((ROWS, 5), np.int32)

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 LANES = 32
-COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal, "neu": np.not_equal}
+COMPARE = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "neu": np.not_equal,
+}
 VIEW = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "s64": np.int64, "u64": np.uint64, "b64": np.int64}
 
 
@@ -51,7 +59,13 @@ class Warp:
     def read(self, text: str, kind: str) -> np.ndarray:
         if text in self.registers:
             value = self.registers[text]
-            return value if kind == "pred" else value.view(VIEW[kind]) if value.dtype.itemsize == np.dtype(VIEW[kind]).itemsize else value.astype(VIEW[kind])
+            return (
+                value
+                if kind == "pred"
+                else value.view(VIEW[kind])
+                if value.dtype.itemsize == np.dtype(VIEW[kind]).itemsize
+                else value.astype(VIEW[kind])
+            )
         special = {"%tid.x": np.arange(LANES) + LANES * self.warp, "%ctaid.x": self.cta, "%ctaid.y": 0, "%nctaid.x": 1 << 20}
         if text in special:
             return np.broadcast_to(special[text], LANES).astype(np.uint32).view(VIEW[kind])
@@ -152,7 +166,7 @@ ARITHMETIC = {
 
 
 def run(ptx: str, tensors: dict[str, np.ndarray], scalars: dict[str, int] | None = None, warps: int = 4, ctas: int = 1) -> None:
-    """Run a kernel: outputs among `tensors` are written in place. A division of unknown operands is not rounded as PTX does, so none is used."""
+    """Run a kernel: outputs among `tensors` are written in place. Quotients are floored, where PTX truncates: none is negative."""
     lines = [line.strip() for line in ptx[ptx.index("\n{\n") + 3 :].splitlines()]
     labels = {line[:-1]: n for n, line in enumerate(lines) if line.endswith(":")}
     for cta in range(ctas):
