@@ -179,6 +179,26 @@ def tensor_address(cx: Context, expr: Expr) -> tuple[Operand, int]:
     return variable, constant
 
 
+def global_address(cx: Context, expr: Expr) -> Operand:
+    """Row-major in the declared extents, from the tensor's pointer on."""
+    where, size = place(expr), expr.type.elem.bytes
+    first, *others = (cx.value(p.lo) for p in where.parts)
+    pointer, extents = cx.global_pointer(where.name), cx.extents(where.name)
+    if not others:
+        return _plus(cx, pointer, first, size)
+    number = cx.b.op("cvt.s64.s32", cx.b.mov(first) if isinstance(first, int) else first)
+    for index, extent in zip(others, extents[1:], strict=True):
+        wide = extent if isinstance(extent, int) else cx.b.op("cvt.s64.s32", extent)
+        number = _plus(cx, cx.b.op("mul.lo.s64", number, wide), index, 1)
+    return cx.b.op("mad.lo.s64", number, size, pointer)
+
+
+def _plus(cx: Context, base: Operand, index: Operand, scale: int) -> Operand:
+    if isinstance(index, int):
+        return cx.b.op("add.s64", base, index * scale) if index else base
+    return cx.b.op("mad.wide.s32", index, scale, base)
+
+
 def _linear(cx: Context, buffer: BufferPlan, at: Sequence[Operand]) -> Operand:
     """Byte offset in a row-major slot."""
     offset: Operand = 0

@@ -166,6 +166,9 @@ class Context:
     def global_pointer(self, tensor: str) -> Reg:
         return self.inputs.pointer(tensor)
 
+    def global_address(self, expr: Expr) -> Operand:
+        return addresses.global_address(self, expr)
+
     def extents(self, tensor: str) -> tuple[Operand, ...]:
         return tuple(self.value(d) for g in self.inputs.tensor(tensor).declared.groups for d in g)
 

@@ -154,6 +154,9 @@ class LowerContext(TypingProtocol):
     def global_pointer(self, tensor: str) -> Reg:
         """The b64 global pointer of a tensor parameter."""
 
+    def global_address(self, expr: Expr) -> Operand:
+        """The b64 global address of the first element of a tensor tile. Products are 64 bits wide."""
+
     def extents(self, tensor: str) -> tuple[Operand, ...]:
         """A tensor parameter's extents."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Expr, Name
 from cake_core.ir.places import root
-from cake_core.ir.tiles import level, place
+from cake_core.ir.tiles import level
 from cake_core.ir.types import F32, I32, U32, Elem, Level, Tile
 from cake_core.primitive import CheckContext, LowerContext, WordSpec
-from cake_core.ptx.builder import Addr, Operand
+from cake_core.ptx.builder import Addr
 
 SPACES = ("global", "shared")
 #: PTX ISA, atom: .sem and .scope. An order of None is an access that orders nothing else.
@@ -71,25 +71,6 @@ def one_writer(target: Expr, value: Level, warps: int, name: str, at: Expr) -> L
     return found
 
 
-def address(cx: LowerContext, target: Expr) -> Operand:
+def address(cx: LowerContext, target: Expr) -> Addr:
     """Of one element, in its space."""
-    if target.type.space == "shared":
-        return Addr(cx.element_address(target, ()))
-    where = place(target)
-    b, extents = cx.b, cx.extents(where.name)
-    *outer, column = (cx.value(p.lo) for p in where.parts)
-    pointer = cx.global_pointer(where.name)
-    if not outer:
-        return Addr(_plus(cx, pointer, column, target.type.elem.bytes))
-    row: Operand = outer[0]
-    row = b.op("cvt.s64.s32", b.mov(row) if isinstance(row, int) else row)
-    for at, extent in zip((*outer[1:], column), extents[1:], strict=True):
-        wide = extent if isinstance(extent, int) else b.op("cvt.s64.s32", extent)
-        row = _plus(cx, b.op("mul.lo.s64", row, wide), at, 1)
-    return Addr(b.op("mad.lo.s64", row, target.type.elem.bytes, pointer))
-
-
-def _plus(cx: LowerContext, base: Operand, index: Operand, scale: int) -> Operand:
-    if isinstance(index, int):
-        return cx.b.op("add.s64", base, index * scale) if index else base
-    return cx.b.op("mad.wide.s32", index, scale, base)
+    return Addr(cx.element_address(target, ()) if target.type.space == "shared" else cx.global_address(target))

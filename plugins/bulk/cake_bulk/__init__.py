@@ -1,0 +1,1 @@
+"""Copies and reductions of contiguous bytes by the asynchronous proxy, without tensor maps."""

@@ -1,0 +1,72 @@
+"""`bulk.store` and the reductions: shared memory into a tensor, in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cake_bulk.groups import QUEUE
+from cake_bulk.stretch import EXACT, check, demand, size_of
+from cake_core.diagnostics import fail
+from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
+from cake_core.ir.build import by_leader, op as statement
+from cake_core.ir.nodes import Block, Op
+from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
+from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter
+from cake_core.ptx.builder import Addr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store(Operation):
+    """`bulk.store T[..] <- x [exact]`. The schedule form derives to one group of the leader.
+
+    `kinds`: of a reduction, the type in the instruction by element; None for a plain copy.
+    """
+
+    opcode: str
+    kinds: dict[Elem, str] | None = None
+    operands: tuple[Parameter, ...] = (Parameter("dst", "tile", ("global",), writable=True),)
+    arrows: tuple[str, ...] = ("<-",)
+    value: Parameter | None = Parameter("src", "tile", ("shared",))
+    flags: tuple[str, ...] = (EXACT,)
+    capabilities: frozenset[str] = frozenset({"bulk_copy"})
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        check(op, op.operands[0], op.value, cx)
+        elem = op.operands[0].type.elem
+        if self.kinds is not None and elem not in self.kinds:
+            wanted = ", ".join(e.name for e in self.kinds)
+            raise fail("type/element", f"'{self.name}' takes {wanted}, not {elem}", op.span, why="there is no such instruction on other types")
+
+    def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
+        return (demand(op.value),)
+
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        return (by_leader(op, statement("bulk.commit", at=op.span)),)
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        done = InGroup(QUEUE)
+        return (
+            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=self.kinds is not None),
+        )
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        (target,) = op.operands
+        kind = f".{self.kinds[target.type.elem]}" if self.kinds is not None else ""
+        cx.b.emit(self.opcode + kind, Addr(cx.global_address(target)), Addr(cx.shared_address(op.value)), size_of(op, target))
+
+
+_INTEGERS = {I32: "s32", U32: "u32"}
+_REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group"
+_DOC = "PTX ISA, cp.reduce.async.bulk (.global.shared::cta, .bulk_group"
+STORES = (
+    Store(name="bulk.store", opcode="cp.async.bulk.global.shared::cta.bulk_group", doc="PTX ISA, cp.async.bulk (.global.shared::cta, .bulk_group)"),
+    Store(
+        name="bulk.add",
+        opcode=f"{_REDUCE}.add",
+        kinds={F32: "f32", BF16: "noftz.bf16", F16: "noftz.f16", **_INTEGERS},
+        doc=f"{_DOC}, .add)",
+    ),
+    Store(name="bulk.min", opcode=f"{_REDUCE}.min", kinds={BF16: "bf16", F16: "f16", **_INTEGERS}, doc=f"{_DOC}, .min)"),
+    Store(name="bulk.max", opcode=f"{_REDUCE}.max", kinds={BF16: "bf16", F16: "f16", **_INTEGERS}, doc=f"{_DOC}, .max)"),
+)
