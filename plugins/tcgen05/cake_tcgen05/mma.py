@@ -217,7 +217,7 @@ def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
             owner = "the left factor" if what == "depth" else "the result"
             raise fail(
                 "type/shape",
-                f"{what} of {owner} are {mine}{where}, of '{whose.name}' {theirs}",
+                f"{what} of {owner} {'is' if what == 'depth' else 'are'} {mine}{where}, of '{whose.name}' {theirs}",
                 op.value.span,
                 why="each CTA of a pair holds half of B's columns" if cx.pair and what == "columns" else None,
                 fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,

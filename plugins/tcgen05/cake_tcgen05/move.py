@@ -32,7 +32,7 @@ def check_move(op: Op, memory: Expr, registers: Expr, cx: CheckContext) -> None:
     if cx.warps != WARPS or cx.aligned % WARPS:
         raise fail(
             "ptx/tcgen05-warps",
-            f"'{op.name}' in a role of {cx.warps} warps" + (f", the first at a multiple of {cx.aligned}" if cx.warps == WARPS else ""),
+            f"'{op.name}' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}" + (f", the first at a multiple of {cx.aligned}" if cx.warps == WARPS else ""),
             op.span,
             why=f"four warps from a multiple of four on reach the {LANES} lanes of tensor memory, a quarter each",
             fix="write `4 warps aligned 4` on the role",

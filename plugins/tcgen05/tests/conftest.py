@@ -99,47 +99,71 @@ def pair(compile_):
 def product(
     elem: str = "bf16", n: int = 128, k: int = 64, a: str = "K", b: str = "K", pair: bool = False, words: str = "", op: str = "=", scaled: bool = False
 ) -> str:
-    """One product of one tile. `a`, `b`: along which dimension the rows of the factor in shared memory run, "K" or "MN"; `a`
-    "tmem": in tensor memory. `scaled`: with block scales."""
-    held, wide = n // 2 if pair else n, n if n <= 128 else 64
-    shape = {"K": f"128, {k}", "MN": f"{k}, 128", "tmem": f"128, {k}"}[a], {"K": f"{held}, {k}", "MN": f"{k}, {held}"}[b]
-    left, right = {"K": "a[s]", "MN": "a[s].T", "tmem": "at[v]"}[a], {"K": "b[s].T", "MN": "b[s]"}[b]
+    """One product of one tile: D [128, n], of a pair [256, n]. `a`, `b`: along which dimension the rows of the factor in shared
+    memory run, "K" or "MN"; `a` "tmem": in tensor memory, where a role of its own brings it. `scaled`: with block scales."""
+    ctas = 2 if pair else 1
+    held, wide, tmem, blocks = n // ctas, n if n <= 128 else 64, a == "tmem", n // 128
+    m_at, n_at = ("128 * pair.i", f"{held} * pair.i") if pair else ("0", "0")
+    along = lambda rows, is_k: f"{rows}, {k}" if is_k else f"{k}, {rows}"  # noqa: E731
+    tile = lambda at, rows, is_k: f"{at} +: {rows}, 0 +: {k}" if is_k else f"0 +: {k}, {at} +: {rows}"  # noqa: E731
+    a_k, b_k = a != "MN", b == "K"
+    left = "at[v]" if tmem else "a[s]" if a_k else "a[s].T"
     on, first = (" on pair", " on pair[0]") if pair else ("", "")
-    move = "role move: 4 warps aligned 4 { frag y: %s[128, %d]\n wait ab as s; acquire ap as v; y = 0; tcgen05.st at[v] <- y; tcgen05.wait.st; commit ap; release ab }" % (elem, k)
-    tmem = a == "tmem"
-    blocks = n // 128
     of_b = "32, 16" if blocks == 1 else f"{blocks}, 32, 16"
-    scales = f"SA: in ue8m0[32, 16], SB: in ue8m0[{of_b}], " if scaled else ""
-    shared = f"\n  shared sa: ue8m0[1][32, 16], sb: ue8m0[1][{of_b}]\n  tmem ta: ue8m0[1][128, 4], tb: ue8m0[1][{n}, 4]" if scaled else ""
-    fill = f"; tma.load sa[s] <- SA[0 +: 32, 0 +: 16]; tma.load sb[s] <- SB[{', '.join(f'0 +: {d}' for d in of_b.split(', '))}]" if scaled else ""
-    copy, words = ("tcgen05.cp ta[s] <- sa[s]; tcgen05.cp tb[s] <- sb[s]", f"{words} scale_a ta[s] scale_b tb[s]") if scaled else ("", words)
+    parts: dict[str, list[str]] = {"params": [], "declare": [], "in": [], "fill": [], "copy": [], "to": ["mma" + first]}
+    if scaled:
+        parts["params"] = [f"SA: in ue8m0[{ctas}, 32, 16]", f"SB: in ue8m0[{of_b}]"]
+        parts["declare"] = [f"shared sa: ue8m0[1][32, 16], sb: ue8m0[1][{of_b}]", f"tmem ta: ue8m0[1][128, 4], tb: ue8m0[1][{n}, 4]"]
+        parts["in"] = ["sa", "sb"]
+        parts["fill"] = [f"tma.load sa[s] <- SA[{'pair.i' if pair else '0'}, 0 +: 32, 0 +: 16]", f"tma.load sb[s] <- SB[{', '.join(f'0 +: {d}' for d in of_b.split(', '))}]"]
+        parts["copy"] = ["tcgen05.cp ta[s] <- sa[s]", "tcgen05.cp tb[s] <- sb[s]"]
+        words = f"{words} scale_a ta[s] scale_b tb[s]"
+    move = ""
+    if tmem:
+        parts["to"].append("move")
+        move = f"""
+  role move: 4 warps aligned 4 {{
+    frag y: {elem}[128, {k}]
+    wait ab as s; acquire ap as v
+    y = load(a[s])
+    tcgen05.st at[v] <- y; tcgen05.wait.st
+    commit ap; release ab
+  }}"""
+    lines = lambda key: "".join(f"\n  {x}" for x in parts[key])  # noqa: E731
     return f"""cake 1
-kernel k(A: in {elem}[{shape[0]}], B: in {elem}[{shape[1]}], {scales}D: out f32[128, {n}])
+kernel k(A: in {elem}[{along(128 * ctas, a_k)}], B: in {elem}[{along(n, b_k)}], {"".join(p + ", " for p in parts["params"])}D: out f32[{128 * ctas}, {n}])
   target sm100
   {"cluster m = 2 pair m" if pair else ""}
 {{
-  shared a: {elem}[1][{shape[0]}], b: {elem}[1][{shape[1]}]{shared}
+  shared a: {elem}[1][{along(128, a_k)}], b: {elem}[1][{along(held, b_k)}]{lines("declare")}
+  shared d: f32[1][128, {wide}]
   tmem acc: f32[1][128, {n}]{f", at: {elem}[1][128, {k}]" if tmem else ""}
-  pipeline ab: 1 {{ a, b{", sa, sb" if scaled else ""} }} from load{on} to mma{first}{", move" if tmem else ""}
+  pipeline ab: 1 {{ {", ".join(["a", "b", *parts["in"]])} }} from load{on} to {", ".join(parts["to"])}
   pipeline accp: 1 {{ acc }} from mma{first} to epi{on}
   {"pipeline ap: 1 { at } from move to mma" if tmem else ""}
-  role load: 1 warp{on} {{ acquire ab as s; tma.load a[s] <- A[0 +: {shape[0].split(", ")[0]}, 0 +: {shape[0].split(", ")[1]}]
-    tma.load b[s] <- B[0 +: {shape[1].split(", ")[0]}, 0 +: {shape[1].split(", ")[1]}]{fill}; commit ab }}
-  role mma: 1 warp{first} {{
-    acquire accp as u; wait ab as s{"; wait ap as v" if tmem else ""}
-    {copy}
-    tcgen05.mma acc[u] {op} {left} @ {right} {words}
-    release ab{"; release ap" if tmem else ""}; commit accp
+  role load: 1 warp{on} {{
+    acquire ab as s
+    tma.load a[s] <- A[{tile(m_at, 128, a_k)}]
+    tma.load b[s] <- B[{tile(n_at, held, b_k)}]{lines("fill")}
+    commit ab
   }}
-  {move if tmem else ""}
+  role mma: 1 warp{first} {{
+    acquire accp as u; wait ab as s{"; wait ap as v" if tmem else ""}{lines("copy")}
+    tcgen05.mma acc[u] {op} {left} @ {"b[s].T" if b_k else "b[s]"} {words}
+    release ab{"; release ap" if tmem else ""}; commit accp
+  }}{move}
   role epi: 4 warps aligned 4{on} {{
     frag x: f32[128, {wide}]
     wait accp as u
     for j in 0 .. {n // wide} unroll {{
       tcgen05.ld x <- acc[u][:, j * {wide} +: {wide}]; tcgen05.wait.ld
-      store D[0 +: 128, j * {wide} +: {wide}] <- x
+      tma.store.wait.read 0; sync epi
+      store d[0] <- x
+      sync epi
+      tma.store D[{m_at} +: 128, j * {wide} +: {wide}] <- d[0]
     }}
     release accp
+    tma.store.wait.read 0
   }}
 }}
 """
