@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cake_core.assemble import assemble
 from cake_core.diagnostics import CakeError
 from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Binary, Call, Float, Int, Name
-from cake_core.ir.types import BF16, BOOL, F16, F32, I32, U32, Level, Scalar, Tile, Value
+from cake_core.ir.types import BF16, BOOL, ELEMENTS, F16, F32, I32, U32, Level, Scalar, Tile, Value
 from cake_core.ptx.builder import Builder
 from cake_core.ptx.module import Module
 from cake_math.plugin import cake_primitives
@@ -188,6 +189,41 @@ def test_casts_of_scalars():
     assert cx.registers(call("f32", Int(7, type=Scalar(I32)))) == (7.0,)
 
 
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_four_small_elements_go_into_one_register(name):
+    cx = Registers()
+    out, text = lowered(cx, call(name, cx.frag("x", F32, 4)))
+    assert text == [
+        f"cvt.rn.satfinite.{name}x2.f32 %h0, %f1, %f0;",
+        f"cvt.rn.satfinite.{name}x2.f32 %h1, %f3, %f2;",
+        "mov.b32 %r0, {%h0, %h1};",
+    ]
+    assert [str(x) for x in out] == ["%r0"]
+
+
+@pytest.mark.parametrize("name", ["e4m3", "e5m2"])
+def test_small_elements_are_widened_through_f16(name):
+    cx = Registers()
+    elem = ELEMENTS[name]
+    out, text = lowered(cx, call("f16", cx.frag("x", elem, 4)))
+    pairs = ["mov.b32 {%h0, %h1}, %r0;", f"cvt.rn.f16x2.{name}x2 %r1, %h0;", f"cvt.rn.f16x2.{name}x2 %r2, %h1;"]
+    assert text == pairs and [str(x) for x in out] == ["%r1", "%r2"]
+    cx = Registers()
+    out, text = lowered(cx, call("f32", cx.frag("x", elem, 4)))
+    assert text[:3] == pairs and text[3] == "mov.b32 {%h2, %h3}, %r1;" and [str(x) for x in out] == ["%f0", "%f1", "%f2", "%f3"]
+    assert [line.split()[0] for line in text[3:]] == ["mov.b32", "cvt.f32.f16", "cvt.f32.f16"] * 2
+
+
+def test_a_target_that_cannot_widen_small_elements():
+    lacks = SimpleNamespace(arch=SimpleNamespace(name="old", capabilities=frozenset()))
+    for name in ("f32", "f16"):
+        with pytest.raises(CakeError) as error:
+            FUNCTIONS[name].result(Call(Name(name), (frag("x", ELEMENTS["e4m3"]),)), lacks)
+        assert [(d.code, d.resource) for d in error.value.diagnostics] == [("type/missing-capability", "fp8_convert")]
+        assert FUNCTIONS[name].result(Call(Name(name), (frag("x", F32),)), lacks)
+    assert FUNCTIONS["e4m3"].capabilities == FUNCTIONS["e5m2"].capabilities == {"fp8_convert"}
+
+
 def test_a_constant_is_packed_through_registers():
     cx = Registers()
     x = cx.frag("x", F32, 2)
@@ -232,7 +268,7 @@ def test_types(made, wanted):
             "'+' takes scalars and register tiles, not a shared f32[128]",
         ),
         (lambda: call("*", Name("a", type=Tile("frag", F32, ((2,), (128,)))), scalar(F32)), "type/operand", None),
-        (lambda: call("f32", scalar(BOOL)), "type/operand", "'f32' takes bf16, f16, i32, u32, f32, not a bool"),
+        (lambda: call("f32", scalar(BOOL)), "type/operand", "'f32' takes bf16, f16, e4m3, e5m2, i32, u32, f32, not a bool"),
         (lambda: call("bf16", frag("x", F16)), "type/operand", None),
         (lambda: call("bf16", scalar(F32)), "type/not-implemented", "'bf16' of one scalar: scalars have 32 bits"),
         (lambda: call("rsqrt", scalar(F32), scalar(F32)), "type/arguments", "'rsqrt' takes 1 argument, not 2"),
@@ -293,5 +329,5 @@ def test_erf():
 def test_every_function_cites_its_source():
     functions = {"abs", "exp2", "log2", "rcp", "rsqrt", "sqrt", "tanh", "erf"}
     masks = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "where", "min", "max"}
-    assert {"+", "-", "*", "/", "f32", "bf16", "f16", "log"} | functions | masks == set(FUNCTIONS)
+    assert {"+", "-", "*", "/", "f32", "bf16", "f16", "e4m3", "e5m2", "log"} | functions | masks == set(FUNCTIONS)
     assert all("PTX ISA" in f.doc for f in FUNCTIONS.values())

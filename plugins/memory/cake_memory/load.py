@@ -12,7 +12,7 @@ from cake_core.ir.tiles import level, place, widest
 from cake_core.ir.types import F32, Elem, Level, Scalar, Tile, Type, Value
 from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
-from cake_memory import flat
+from cake_memory import cache, flat
 from cake_memory.access import TILES, Guard, literal, vector
 from cake_memory.holding import ONE, held, run_of, too_large
 from cake_memory.operands import check_registers, check_tile, check_uniform, check_width, vector_limit
@@ -35,6 +35,7 @@ class Load(Function):
             raise fail("type/operand", f"'load' takes a tile in shared or global memory, not a {t}", tile.span)
         shape = check_tile(tile, "'load'")
         _check_fill(call.options.get("fill"), t)
+        cache.check(call.options, t.space)
         if cx.form is Form.DERIVED:
             check_width(tile, call.options["by"], cx.declaration(place(tile).name))
         if (along := call.options.get("along")) is not None:
@@ -65,12 +66,12 @@ class Load(Function):
         (tile,) = call.positional
         elem, shape = tile.type.elem, tuple(tile.type.shape)
         if call.options.get("flat") == Bool(True):
-            return flat.lower(cx, tile, Reader(cx, _opcode(tile, cx), elem, _bits(call.options.get("fill"), elem)), call.span)
+            return flat.lower(cx, tile, self._reader(call, cx), call.span)
         _check_place(tile, shape, cx.distribution if shape else None)
         holding = held(cx, shape) if shape else ONE
         memory = TILES[tile.type.space](cx, tile, holding)
         by = cx.constant(call.options["by"])
-        access = Reader(cx, _opcode(tile, cx), elem, _bits(call.options.get("fill"), elem))
+        access = self._reader(call, cx)
         n = by // elem.bytes
         pieces = [(memory.guard(at, n), memory.address(at)) for _, at in holding.pieces(n, call.span)]
         if n * elem.bits >= 32:
@@ -85,14 +86,21 @@ class Load(Function):
         return tuple(access.pair(low, high) for low, high in zip(pieces[::2], pieces[1::2], strict=True))
 
 
+    def _reader(self, call: Call, cx: LowerContext) -> Reader:
+        (tile,) = call.positional
+        suffix, behind = cache.qualified(cx, call.options)
+        return Reader(cx, _opcode(tile, cx) + suffix, tile.type.elem, _bits(call.options.get("fill"), tile.type.elem), behind)
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Emits loads. `fill`: bits of an element where a guard is false."""
+    """Emits loads. `fill`: bits of an element where a guard is false. `behind`: operands behind the address."""
 
     cx: LowerContext
     opcode: str
     elem: Elem
     fill: int
+    behind: tuple[Operand, ...] = ()
 
     def registers(self, count: int, guard: Guard, address: Addr) -> tuple[Reg, ...]:
         """`count` registers of 32 bits. A guarded load leaves its destination alone, so the fill is there before."""
@@ -120,7 +128,7 @@ class Reader:
 
     def _load(self, opcode: str, operand: Operand, address: Addr, guard: Guard) -> None:
         if guard is not False:
-            self.cx.b.emit(opcode, operand, address, guard=None if guard is True else guard)
+            self.cx.b.emit(opcode, operand, address, *self.behind, guard=None if guard is True else guard)
 
 
 def _lying(elem: Elem, shape: tuple[int, ...], along: Expr) -> Value:
@@ -184,6 +192,7 @@ LOAD = Load(
         WordSpec("fill", "constant", help="what elements past the tensor's extents read as; 0 without it"),
         WordSpec("along", "value", help="a tile of the same shape, such as `cols(x)`: the elements lie over the threads as it does"),
         WordSpec("flat", "constant", help="true: the elements in row-major order, dealt out to the lanes of a row"),
+        *cache.WORDS,
         WordSpec("by", "constant", Form.DERIVED, required=True, help="bytes an access: 2, 4, 8 or 16"),
     ),
     doc="Reads of 2 to 16 bytes a thread (PTX ISA, Data Movement Instructions, ld and ld.global.nc).",

@@ -14,7 +14,7 @@ from cake_core.ir.tiles import declared, level, place, widest
 from cake_core.ir.types import Level, Scalar, Tile, Value
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Operand, Vec
-from cake_memory import clip, matrix
+from cake_memory import cache, clip, matrix
 from cake_memory.access import TILES, Guard, both, in_register, literal, vector
 from cake_memory.holding import ONE, held, run_of
 from cake_memory.operands import check_registers, check_tile, check_uniform, check_width, vector_limit
@@ -36,6 +36,7 @@ class Store(Operation):
         (target,) = op.operands
         shape = check_tile(target, "'store'")
         clip.check(op, target)
+        cache.check(_hints(op), target.type.space)
         if isinstance(op.value.type, Scalar):
             _check_scalar(op, shape)
             _check_writers(op, cx.warps)
@@ -200,7 +201,8 @@ def _store_scalar(op: Op, target: Expr, cx: LowerContext) -> None:
     writer = _writer(op)
     guard = True if writer is Level.LANE else cx.predicate(WARP_LEADER if writer is Level.WARP else LEADER)
     memory = TILES[target.type.space](cx, target, ONE)
-    _emit(cx, f"st.{target.type.space}.b32", register, memory.address(()), guard)
+    suffix, behind = cache.qualified(cx, _hints(op))
+    _emit(cx, f"st.{target.type.space}{suffix}.b32", (register, *behind), memory.address(()), guard)
 
 
 def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: LowerContext) -> None:
@@ -208,7 +210,8 @@ def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: Low
     holding = held(cx, tuple(target.type.shape))
     owner = _owner(cx)
     memory = TILES[target.type.space](cx, target, holding, clip.limits(op, target, cx))
-    opcode = f"st.{target.type.space}"
+    hints, behind = cache.qualified(cx, _hints(op))
+    opcode = f"st.{target.type.space}{hints}"
     n = cx.constant(op.words.get("by")) // elem.bytes
     pieces = tuple(holding.pieces(n, op.span))
     if len(registers) * 32 != len(holding.offsets) * elem.bits:
@@ -221,12 +224,12 @@ def _store_vectors(op: Op, target: Expr, registers: tuple[Operand, ...], cx: Low
             cx.b.emit("mov.b32", Vec(pair), r)
             halves += pair
         for (_, at), half in zip(pieces, halves, strict=True):
-            _emit(cx, f"{opcode}.b16", half, memory.address(at), both(cx, owner, memory.guard(at, n)))
+            _emit(cx, f"{opcode}.b16", (half, *behind), memory.address(at), both(cx, owner, memory.guard(at, n)))
         return
     each = n * elem.bits // 32
     for i, (_, at) in enumerate(pieces):
         suffix, operand = vector(held_registers[i * each : (i + 1) * each])
-        _emit(cx, opcode + suffix, operand, memory.address(at), both(cx, owner, memory.guard(at, n)))
+        _emit(cx, opcode + suffix, (operand, *behind), memory.address(at), both(cx, owner, memory.guard(at, n)))
 
 
 def _owner(cx: LowerContext) -> Guard:
@@ -235,9 +238,13 @@ def _owner(cx: LowerContext) -> Guard:
     return True if d is None or "over" not in d.words else d.layout.owner(cx, d.words)
 
 
-def _emit(cx: LowerContext, opcode: str, operand: Operand, address: Operand, guard: Guard) -> None:
+def _hints(op: Op) -> dict[str, Expr | None]:
+    return {w.name: op.words.get(w.name) for w in cache.WORDS}
+
+
+def _emit(cx: LowerContext, opcode: str, operands: tuple[Operand, ...], address: Operand, guard: Guard) -> None:
     if guard is not False:
-        cx.b.emit(opcode, address, operand, guard=None if guard is True else guard)
+        cx.b.emit(opcode, address, *operands, guard=None if guard is True else guard)
 
 
 STORE = Store(
@@ -248,6 +255,7 @@ STORE = Store(
     value=Parameter("value", "value"),
     words=(
         clip.CLIP,
+        *cache.WORDS,
         WordSpec("by", "name", Form.DERIVED, required=True, help="bytes an access (2, 4, 8 or 16), or `stmatrix`"),
     ),
     doc="Writes of 2 to 16 bytes a thread, or of 8x8 matrices a warp (PTX ISA, Data Movement Instructions, st; Warp-level Matrix "
