@@ -123,7 +123,7 @@ class ToPair(Function):
         if len(held) % 2:
             raise fail(
                 "type/layout",
-                f"a thread holds {len(held)} elements, and '{self.name}' packs pairs",
+                f"a thread holds {len(held)} element{'s' if len(held) != 1 else ''}, and '{self.name}' packs pairs",
                 call.span,
                 fix="give the fragment an even `vec`",
             )
@@ -151,7 +151,7 @@ class ToSmall(Function):
         if len(held) % 4:
             raise fail(
                 "type/layout",
-                f"a thread holds {len(held)} elements, and '{self.name}' packs four",
+                f"a thread holds {len(held)} element{'s' if len(held) != 1 else ''}, and '{self.name}' packs four",
                 call.span,
                 fix="give the fragment a `vec` that is a multiple of 4",
             )

@@ -285,7 +285,7 @@ def test_type_errors(made, code, words):
 
 def test_a_pair_needs_two_elements():
     cx = Registers()
-    with pytest.raises(CakeError, match="holds 1 elements"):
+    with pytest.raises(CakeError, match="holds 1 element,"):
         cx.registers(call("bf16", cx.frag("x", F32, 1)))
 
 

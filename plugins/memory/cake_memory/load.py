@@ -79,7 +79,7 @@ class Load(Function):
         if len(pieces) % 2:
             raise fail(
                 "type/layout",
-                f"a thread holds {len(pieces)} elements of {elem}, and they are packed in pairs",
+                f"a thread holds {len(pieces)} element{'s' if len(pieces) != 1 else ''} of {elem}, and they are packed in pairs",
                 call.span,
                 fix="give the fragment an even `vec`",
             )

@@ -54,7 +54,9 @@ def check_registers(tile: Expr, width: int, at: Span) -> None:
 
 def check_width(tile: Expr, by: Expr, declaration: Declaration | None) -> None:
     """Whether a written access width is legal, as far as the tile decides. Raises CakeError."""
-    width = by.value if isinstance(by, Int) else 0
+    if not isinstance(by, Int):
+        raise fail("ptx/access-width", "'by' is no number of bytes", by.span, fix="write 2, 4, 8 or 16, or let it be derived")
+    width = by.value
     if reason := refusal(tile, width, declaration):
         raise fail(
             "ptx/access-width",

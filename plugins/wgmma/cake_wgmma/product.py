@@ -54,7 +54,7 @@ class Wgmma(Operation):
                 else "not implemented: a product spread over several warpgroups"
             )
             raise fail(
-                "ptx/wgmma-warpgroup", f"'wgmma' in a role of {cx.warps} warps", op.span, why=why, fix="let each instance be `1 warpgroup`"
+                "ptx/wgmma-warpgroup", f"'wgmma' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}", op.span, why=why, fix="let each instance be `1 warpgroup`"
             )
         for operand in (a, b):
             if not operand.in_registers:
@@ -134,7 +134,7 @@ def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
             owner = "the left factor" if what == "depth" else "the result"
             raise fail(
                 "type/shape",
-                f"{what} of {owner} are {mine}, of '{whose.name}' {theirs}",
+                f"{what} of {owner} {'is' if what == 'depth' else 'are'} {mine}, of '{whose.name}' {theirs}",
                 op.value.span,
                 fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
             )
