@@ -23,7 +23,7 @@ class Calls:
         function = self.registry.functions.get(e.name)
         symbols = function.symbols if function is not None else 0
         words = {o.name for o in function.options if o.kind == "name"} if function is not None else set()
-        args = tuple(self._argument(a, a.name in words if isinstance(a, Option) else n < symbols) for n, a in enumerate(e.args))
+        args = tuple(self._argument(a, e.name if (a.name in words if isinstance(a, Option) else n < symbols) else None) for n, a in enumerate(e.args))
         if function is not None and function.arguments == "elementwise" and any(is_float(a) for a in args):
             args = tuple(literal(float(a.value), a) if isinstance(a, Int) else a for a in args)
         if e.name in INTEGER_CALLS or function is not None and function.arguments == "elementwise" and e.name != "load":
@@ -55,18 +55,19 @@ class Calls:
         self._options(out, function)
         return typed(out, function.result(out, self))
 
-    def _argument(self, a: Expr, symbol: bool) -> Expr:
+    def _argument(self, a: Expr, symbol: str | None) -> Expr:
+        """An argument; `symbol` is the function that takes a bare name there."""
         match a:
             case Option(value=Name(word)) if symbol:
                 return replace(a, value=typed(a.value, Named("symbol", word)))
             case Option() if symbol:
-                raise fail("type/symbol", f"option '{a.name}' takes a bare name", a.value.span)
+                raise fail("type/symbol", f"option '{a.name}' of '{symbol}' takes a bare name", a.value.span)
             case Option():
                 return replace(a, value=self.expr(a.value))
             case Name() if symbol:
                 return typed(a, Named("symbol", a.id))
             case _ if symbol:
-                raise fail("type/symbol", "this argument is a bare name, such as `sum`", a.span)
+                raise fail("type/symbol", f"'{symbol}' takes a bare name here", a.span)
             case Tuple(items):
                 typed_items = tuple(map(self.operand_of, items))
                 if any(isinstance(i.type, Unknown) for i in typed_items):
