@@ -55,7 +55,14 @@ def _initialised(subject: Subject, sink: Sink) -> None:
     for name, barrier in subject.plan.barriers.items():
         if done.count(name) != 1:
             how = "never initialised" if name not in done else f"initialised {done.count(name)} times"
-            sink.error("core/barrier-init", f"barrier '{name}' is {how}", barrier.span, resource=name, why="before it, its phase and count are whatever lay in memory; a second one would reset what is counted", fix="initialise it once, before the roles")
+            sink.error(
+                "core/barrier-init",
+                f"barrier '{name}' is {how}",
+                barrier.span,
+                resource=name,
+                why="before it, its phase and count are whatever lay in memory; a second one would reset what is counted",
+                fix="initialise it once, before the roles",
+            )
 
 
 # --- arrivals and bytes --------------------------------------------------------------------------------------------
@@ -103,7 +110,9 @@ class _Reader:
                         h.expected[_rank(e.cta)] += e.expect_bytes
                 case EngineCommit():
                     self._arrive(e.barrier, x, e.mask)
-                case Access(mode=Mode.WRITE, completion=BySignal(barrier=barrier, bytes=count, multicast=multicast, cta=cta)) if barrier is not None:
+                case Access(mode=Mode.WRITE, completion=BySignal(barrier=barrier, bytes=count, multicast=multicast, cta=cta)) if (
+                    barrier is not None
+                ):
                     # every CTA of the cluster sends as this one does, so a multicast arrives once from each
                     self._hand_off(barrier, x, arrives=False).bytes[_rank(cta)] += count * (self.subject.plan.cluster if multicast else 1)
         match x.stmt:
@@ -182,7 +191,8 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
         if other is not None:
             sink.error(
                 "core/arrival-count",
-                f"one hand-off of role '{role}' to '{name}' brings an arrival count of {_amount(mine[0].arrivals)}, another of {_amount(other.arrivals)}",
+                f"one hand-off of role '{role}' to '{name}' brings an arrival count of {_amount(mine[0].arrivals)}, "
+                f"another of {_amount(other.arrivals)}",
                 other.span,
                 resource=name,
                 role=role,
@@ -195,7 +205,9 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
     wrong = [rank for rank in used if total[rank] != barrier.count]
     if wrong:
         found = Counter({rank: total[rank] for rank in used})
-        parts = ", ".join(f"'{r}' {_amount(next(h.arrivals for h in hand_offs if h.role == r))}" for r in dict.fromkeys(h.role for h in hand_offs))
+        parts = ", ".join(
+            f"'{r}' {_amount(next(h.arrivals for h in hand_offs if h.role == r))}" for r in dict.fromkeys(h.role for h in hand_offs)
+        )
         brought = total[wrong[0]]
         sink.error(
             "core/arrival-count",
@@ -204,7 +216,11 @@ def _arrivals(name: str, barrier, hand_offs: list[HandOff], waited: set[int], si
             resource=name,
             why=f"arrivals a phase, those of the cluster's other CTAs included: {parts or 'none'}",
             related=tuple(Related(f"role '{h.role}' arrives here", h.span) for h in hand_offs[:2]),
-            fix=f"declare it with `count {brought}`" if brought and len(wrong) == len(used) else "let a role arrive on it" if not brought else None,
+            fix=f"declare it with `count {brought}`"
+            if brought and len(wrong) == len(used)
+            else "let a role arrive on it"
+            if not brought
+            else None,
         )
 
 

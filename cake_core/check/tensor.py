@@ -32,7 +32,13 @@ def check(subject: Subject, sink: Sink) -> None:
             fix="allocate them before the roles, by one whole warp",
         )
     if len(taken) > 1:
-        sink.error("core/tensor-allocation", f"the kernel takes tensor memory {len(taken)} times", taken[1][1], why="not analysed: which buffer lies in which allocation", fix="take all of it at once")
+        sink.error(
+            "core/tensor-allocation",
+            f"the kernel takes tensor memory {len(taken)} times",
+            taken[1][1],
+            why="not analysed: which buffer lies in which allocation",
+            fix="take all of it at once",
+        )
         return
     held = sum(n for n, _ in taken)
     for b in buffers if taken else ():

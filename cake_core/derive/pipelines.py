@@ -61,7 +61,13 @@ class Planner:
         self._strangers(p)
         fills = [t for t in self.touches if t.role == producer and t.buffer in p.buffers and t.access.mode is Mode.WRITE]
         if not fills:
-            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}'", p.span, role=producer, why="consumers wait for what it writes")
+            raise fail(
+                "derive/no-fill",
+                f"role '{producer}' never fills pipeline '{p.name}'",
+                p.span,
+                role=producer,
+                why="consumers wait for what it writes",
+            )
         commit, engines = self._commit(p, fills), self._engines(p)
         multicast = self.cluster > 1 and any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
         homes = self._homes(p, commit, multicast)
@@ -79,14 +85,20 @@ class Planner:
         if consumers == {producer}:
             return Homes(empty_at=everyone, releasing=self.cluster) if multicast else Homes()
         if len(consumers) > 1:
-            raise fail("derive/not-implemented", f"pipeline '{p.name}' is read by roles of different CTAs of a pair", p.span, why="a pipeline to the CTAs of one role, or of several that have the same, is")
+            raise fail(
+                "derive/not-implemented",
+                f"pipeline '{p.name}' is read by roles of different CTAs of a pair",
+                p.span,
+                why="a pipeline to the CTAs of one role, or of several that have the same, is",
+            )
         (consumer,) = consumers
         engine = producer is not None and commit is Signal.ENGINE or producer is None and commit is Signal.BYTES and not multicast
         if not engine:
             raise fail(
                 "derive/not-implemented",
-                f"pipeline '{p.name}' leads from one set of CTAs of a pair to another, and is not filled by copies of both CTAs or by the tensor engine of one",
+                f"pipeline '{p.name}' leads from some CTAs of a pair to others",
                 p.span,
+                why="such a pipeline is filled by copies of both CTAs, or by the tensor engine of one",
                 fix="let both ends be on the same CTAs",
             )
         ranks = lambda on: everyone if on is None else (on,)  # noqa: E731
@@ -109,12 +121,18 @@ class Planner:
 
     def _engines(self, p: Pipeline) -> dict[str, str]:
         """By role, the operation that commits what its engine does with the pipeline's buffers."""
-        return {t.role: t.access.completion.engine for t in self.touches if t.buffer in p.buffers and isinstance(t.access.completion, ByCommit)}
+        return {
+            t.role: t.access.completion.engine for t in self.touches if t.buffer in p.buffers and isinstance(t.access.completion, ByCommit)
+        }
 
     def _commit(self, p: Pipeline, fills: list[Touch]) -> Signal:
         signal = self._one_kind(p, fills, "filled", lambda a: Signal.BYTES if isinstance(a.completion, BySignal) else Signal.WARPS)
         if signal is Signal.WARPS and any(t.access.proxy is Proxy.ASYNC for t in fills):
-            raise fail("derive/not-implemented", f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet", fills[0].by.span)
+            raise fail(
+                "derive/not-implemented",
+                f"pipeline '{p.name}' is filled by an engine whose hand-off is not implemented yet",
+                fills[0].by.span,
+            )
         if grouped := next((t for t in fills if isinstance(t.access.completion, InGroup) and t.access.proxy is not Proxy.TENSOR), None):
             raise fail(
                 "derive/not-implemented",
@@ -166,11 +184,21 @@ class Planner:
         found: list[tuple[int, Op]] = []
         self._fills(p, role.body, found)
         if not found:
-            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer)
+            raise fail(
+                "derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer
+            )
         amounts = {n for n, _ in found}
         if len(amounts) > 1:
             a, b = found[0], next(f for f in found if f[0] != found[0][0])
-            raise fail("derive/fill-bytes", f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}", b[1].span, role=producer, related=(Related("the other fill", a[1].span),), why="every phase of its barrier counts one number of bytes", fix="bring the same in every fill, or use two pipelines")
+            raise fail(
+                "derive/fill-bytes",
+                f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}",
+                b[1].span,
+                role=producer,
+                related=(Related("the other fill", a[1].span),),
+                why="every phase of its barrier counts one number of bytes",
+                fix="bring the same in every fill, or use two pipelines",
+            )
         return found[0][0]
 
     def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:
@@ -188,7 +216,14 @@ class Planner:
                     self._filled(p, opened, e, s).bytes += e.completion.bytes
             for inner in nested(s):
                 if opened and self._touches(p, inner):
-                    raise fail("derive/fill-guarded", f"a fill of '{p.name}' stands under a condition or in a loop", self._first(p, inner).span, role=p.producers[0].name, why="the bytes of a fill are announced when its slot is acquired, so they must be known there", fix="move it beside its `acquire` and `commit`")
+                    raise fail(
+                        "derive/fill-guarded",
+                        f"a fill of '{p.name}' stands under a condition or in a loop",
+                        self._first(p, inner).span,
+                        role=p.producers[0].name,
+                        why="the bytes of a fill are announced when its slot is acquired, so they must be known there",
+                        fix="move it beside its `acquire` and `commit`",
+                    )
                 self._fills(p, inner, found)
         found += [(f.bytes, f.by) for f in opened]
 
@@ -196,19 +231,39 @@ class Planner:
         """The fill that an access belongs to: that of the slot that it names."""
         role = p.producers[0].name
         if not opened:
-            raise fail("derive/fill-outside", f"a fill of '{p.name}' stands outside `acquire` and `commit`", s.span, role=role, why="only between the two does the producer own a slot")
+            raise fail(
+                "derive/fill-outside",
+                f"a fill of '{p.name}' stands outside `acquire` and `commit`",
+                s.span,
+                role=role,
+                why="only between the two does the producer own a slot",
+            )
         slot = _slot_of(e.place)
         fill = next((f for f in opened if f.slot is not None and f.slot == slot), None)
         if fill is None and len(opened) == 1 and p.slots == Int(1):
             fill = opened[0]
         if fill is None:
             names = " or ".join(f"'{f.slot.id}'" for f in opened if f.slot is not None)
-            raise fail("derive/fill-slot", f"this fill of '{p.name}' is not into the slot that was acquired", s.span, role=role, why=f"the slot is {names}" if names else "`acquire` gives the slot no name", fix="index the buffer with the name that `acquire .. as NAME` gives")
+            raise fail(
+                "derive/fill-slot",
+                f"this fill of '{p.name}' is not into the slot that was acquired",
+                s.span,
+                role=role,
+                why=f"the slot is {names}" if names else "`acquire` gives the slot no name",
+                fix="index the buffer with the name that `acquire .. as NAME` gives",
+            )
         return fill
 
     def _first(self, p: Pipeline, block: Block) -> Stmt:
         """The first fill in a block that has one."""
-        return next(s for s in walk(block) if any(isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers for e in effects_of(s, self.registry)))
+        return next(
+            s
+            for s in walk(block)
+            if any(
+                isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
+                for e in effects_of(s, self.registry)
+            )
+        )
 
     def _touches(self, p: Pipeline, block: Block) -> bool:
         return any(

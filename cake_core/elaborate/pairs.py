@@ -51,9 +51,19 @@ class Pairs:
             if self.pair:
                 raise fail("type/repeated", "word 'pair' stands twice", w.span)
             if size != PAIR:
-                raise fail("type/not-implemented", f"pairs in a cluster of {size} CTAs are not implemented yet", w.span, why="a cluster of one pair is")
+                raise fail(
+                    "type/not-implemented",
+                    f"pairs in a cluster of {size} CTAs are not implemented yet",
+                    w.span,
+                    why="a cluster of one pair is",
+                )
             if self.arch is not None and CAPABILITY not in self.arch.capabilities:
-                raise fail("type/missing-capability", f"'pair' needs '{CAPABILITY}', which {self.arch.name} does not offer", w.span, resource=CAPABILITY)
+                raise fail(
+                    "type/missing-capability",
+                    f"'pair' needs '{CAPABILITY}', which {self.arch.name} does not offer",
+                    w.span,
+                    resource=CAPABILITY,
+                )
             self.pair = True
         if c.words.flag:
             raise fail("type/unknown-word", f"'cluster' has no flag '{c.words.flag}'", c.words.span)
@@ -63,7 +73,9 @@ class Pairs:
         """`pair` or `pair[r]`, as the value of the word `on`. Raises CakeError."""
         name = e.base if isinstance(e, Index) else e
         if not isinstance(name, Name) or name.id != "pair":
-            raise fail("type/pair", f"{what} names no CTAs", e.span, fix="write `on pair` for both CTAs of a pair, `on pair[0]` for the first")
+            raise fail(
+                "type/pair", f"{what} names no CTAs", e.span, fix="write `on pair` for both CTAs of a pair, `on pair[0]` for the first"
+            )
         if not self.pair:
             raise fail("type/pair", f"{what} names a pair, and the cluster has none", e.span, fix="write `cluster AXIS = 2 pair AXIS`")
         if name is e:
@@ -80,12 +92,19 @@ class Pairs:
         words = []
         for w in place.words.items:
             if w.name != "on":
-                raise fail("type/unknown-word", f"an end of pipeline '{pipeline}' has no word '{w.name}'", w.span, fix=suggestion(w.name, ["on"]))
+                raise fail(
+                    "type/unknown-word", f"an end of pipeline '{pipeline}' has no word '{w.name}'", w.span, fix=suggestion(w.name, ["on"])
+                )
             words.append(replace(w, value=self.pair_place(w.value, f"word 'on' of '{place.name}'")))
         if place.words.flag:
             raise fail("type/unknown-word", f"an end of pipeline '{pipeline}' has no flag '{place.words.flag}'", place.words.span)
         done = replace(place, words=replace(place.words, items=tuple(words)))
         role = next(r for r in self.roles if r.name == place.name)
         if pair_rank(done.words) != pair_rank(role.words) and words:
-            raise fail("type/pair", f"pipeline '{pipeline}' and role '{place.name}' disagree about the CTAs of the role", place.span, related=self.at("the role", role.span))
+            raise fail(
+                "type/pair",
+                f"pipeline '{pipeline}' and role '{place.name}' disagree about the CTAs of the role",
+                place.span,
+                related=self.at("the role", role.span),
+            )
         return done

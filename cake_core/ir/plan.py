@@ -182,19 +182,27 @@ def read_plan(kernel: Kernel, group_warps: dict[str, int], spaces: Mapping[str, 
     for s in kernel.body:
         match s:
             case Role():
-                entry = {w.name: w.value.value for w in s.words.items if w.name not in ("at", "pad", "aligned") and isinstance(w.value, Int)}
+                entry = {
+                    w.name: w.value.value for w in s.words.items if w.name not in ("at", "pad", "aligned") and isinstance(w.value, Int)
+                }
                 instances = s.instances.value if isinstance(s.instances, Int) else 1
                 warps = s.count.value * group_warps[s.group]
-                roles.append(RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span, pair_rank(s.words)))
+                roles.append(
+                    RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span, pair_rank(s.words))
+                )
             case Declare(space="shared"):
                 for d in s.declarations:
                     *slots, shape = map(constants, d.declared.groups)
                     flat = tuple(x for g in slots for x in g)
-                    buffers[d.name] = BufferPlan(d.name, ELEMENTS[d.declared.name], flat, shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span)
+                    buffers[d.name] = BufferPlan(
+                        d.name, ELEMENTS[d.declared.name], flat, shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span
+                    )
             case Declare(space="barrier"):
                 for d in s.declarations:
                     slots = constants(d.declared.groups[0])[0] if d.declared.groups else 1
-                    barriers[d.name] = BarrierPlan(d.name, d.declared.name, slots, integer(d.words, "count", 1), integer(d.words, "at"), d.span)
+                    barriers[d.name] = BarrierPlan(
+                        d.name, d.declared.name, slots, integer(d.words, "count", 1), integer(d.words, "at"), d.span
+                    )
             case Declare(space) if space in spaces and spaces[space].memory == "tensor":
                 tensors |= {d.name: tensor_plan(d, spaces[space]) for d in s.declarations}
             case Op(name="launch"):
@@ -223,12 +231,24 @@ def tensor_plan(d: Declaration, space) -> TensorPlan:
     elem = ELEMENTS[d.declared.name]
     columns = space.columns(shape, elem)
     if columns is None:
-        raise fail("derive/tensor-shape", f"'{d.name}' is {elem}{list(shape)}, which has no place in '{space.name}'", d.span, resource=d.name, why=space.doc or None)
-    return TensorPlan(d.name, elem, tuple(x for g in slots for x in g), shape, integer(d.words, "at"), columns, d.words.get("base") or Int(0), d.span)
+        raise fail(
+            "derive/tensor-shape",
+            f"'{d.name}' is {elem}{list(shape)}, which has no place in '{space.name}'",
+            d.span,
+            resource=d.name,
+            why=space.doc or None,
+        )
+    return TensorPlan(
+        d.name, elem, tuple(x for g in slots for x in g), shape, integer(d.words, "at"), columns, d.words.get("base") or Int(0), d.span
+    )
 
 
 def launch_statement(items: Expr | str, persistent: bool, ctas: int | None = None) -> Op:
     """The statement that `read_plan` reads as a LaunchPlan."""
     from cake_core.ir.build import lift, words
 
-    return Op("launch", (lift(items) if not isinstance(items, str) else Name(items),), words=words("persistent" if persistent else None, ctas=ctas))
+    return Op(
+        "launch",
+        (lift(items) if not isinstance(items, str) else Name(items),),
+        words=words("persistent" if persistent else None, ctas=ctas),
+    )

@@ -161,7 +161,9 @@ def tensor_address(cx: Context, expr: Expr) -> tuple[Operand, int]:
     if buffer is None:
         raise fail("derive/not-tensor", f"'{where.name}' is no buffer in tensor memory", expr.span)
     if len(where.slots) != len(buffer.slots):
-        raise fail("derive/slot-missing", f"'{where.name}' has {len(buffer.slots)} slot dimensions, {len(where.slots)} are indexed", expr.span)
+        raise fail(
+            "derive/slot-missing", f"'{where.name}' has {len(buffer.slots)} slot dimensions, {len(where.slots)} are indexed", expr.span
+        )
     b, width, columns = cx.b, buffer.shape[-1], buffer.slot_columns
     start = cx.value(where.parts[-1].lo)
     if columns % width == 0:
@@ -169,7 +171,12 @@ def tensor_address(cx: Context, expr: Expr) -> tuple[Operand, int]:
     elif isinstance(start, int) and start * columns % width == 0:
         start = start * columns // width
     else:
-        raise fail("derive/tensor-column", f"this part of '{where.name}' does not surely start on a whole column", expr.span, why="a column holds 32 bits of a row")
+        raise fail(
+            "derive/tensor-column",
+            f"this part of '{where.name}' does not surely start on a whole column",
+            expr.span,
+            why="a column holds 32 bits of a row",
+        )
     variable, constant = cx.value(buffer.base), buffer.column
     for part in (b.mul(flat(cx, buffer.slots, [cx.value(s) for s in where.slots]), columns), start):
         if isinstance(part, int):

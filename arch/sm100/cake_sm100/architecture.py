@@ -46,7 +46,9 @@ LIMITS = MappingProxyType(
         # shared memory, bytes
         "shared_bytes_per_block": Limit(232_448, f"{_GUIDE} (227 KB)"),
         "shared_bytes_per_sm": Limit(233_472, f"{_GUIDE} (228 KB)"),
-        "shared_bytes_reserved": Limit(1_024, "CUDA C++ Programming Guide, compute capability 10.0, shared memory: reserved by the system for each block"),
+        "shared_bytes_reserved": Limit(
+            1_024, "CUDA C++ Programming Guide, compute capability 10.0, shared memory: reserved by the system for each block"
+        ),
         # tensor memory of a CTA
         "tensor_lanes": Limit(128, f"{_TENSOR_MEMORY}, addressing: rows, one a lane of four warps"),
         "tensor_columns": Limit(512, f"{_TENSOR_MEMORY}, addressing: columns of 32 bits"),
@@ -65,7 +67,9 @@ LIMITS = MappingProxyType(
         "mbarrier_bytes": Limit(2**20 - 1, f"{_MBARRIER}: tx-count of a phase"),
         # clusters, CTAs
         "cluster_ctas": Limit(8, "CUDA C++ Programming Guide, thread block clusters: the portable size"),
-        "cluster_ctas_nonportable": Limit(16, "CUDA Driver API, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED; Blackwell tuning guide"),
+        "cluster_ctas_nonportable": Limit(
+            16, "CUDA Driver API, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED; Blackwell tuning guide"
+        ),
         # tensor maps
         "tensor_rank": Limit(5, _TENSOR_MAP),
         "tensor_box_extent": Limit(256, f"{_TENSOR_MAP}: elements of a box along one dimension"),

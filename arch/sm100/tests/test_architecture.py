@@ -86,7 +86,14 @@ def test_the_entry_assembles_without_a_word(cluster):
 @needs_assembler()
 @pytest.mark.parametrize(
     ("columns", "message"),
-    [(32, None), (512, None), (16, "multiple of 32|out of range"), (48, "multiple of 32|power of 2"), (96, "power of 2"), (1024, "out of range")],
+    [
+        (32, None),
+        (512, None),
+        (16, "multiple of 32|out of range"),
+        (48, "multiple of 32|power of 2"),
+        (96, "power of 2"),
+        (1024, "out of range"),
+    ],
 )
 def test_the_assembler_agrees_with_the_limits_of_tensor_memory(columns, message):
     m = Module(SM100.ptx_version, SM100.target, "k", directives=(".reqntid 32",))

@@ -29,7 +29,8 @@ UE8M0 = 1
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`types`: element types and their codes. `word`: the product must ask for the kind by its name, since it takes its
-    operands for something else than they are. `mixes`: A and B may be of different types. `scaled`: every 32 elements of a row along K have a scale."""
+    operands for something else than they are. `mixes`: A and B may be of different types. `scaled`: every 32 elements of a
+    row along K have a scale."""
 
     name: str
     types: dict[str, int]

@@ -53,7 +53,10 @@ class Mma(Operation):
         WordSpec("scale_b", "tile", help="block scales of B in tensor memory: ue8m0 [N, 4]"),
     )
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4, .kind::mxf8f6f4.block_scale.scale_vec::1X); Instruction Descriptor; Shared Memory Descriptor"
+    doc: str = (
+        "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4, .kind::mxf8f6f4.block_scale.scale_vec::1X); "
+        "Instruction Descriptor; Shared Memory Descriptor"
+    )
 
     def check(self, op: Op, cx: CheckContext) -> None:
         a, b = _factors(op)
@@ -63,7 +66,12 @@ class Mma(Operation):
         if _scaled(op):
             check_scales(op, a.depth, op.operands[0].type.shape[1], cx)
         if op.arrow == "=" and op.words.get("init") is not None:
-            raise fail("type/word", "'init' on a product that starts from zero anyway", op.words.get("init").span, fix="write `+=`, or leave `init` out")
+            raise fail(
+                "type/word",
+                "'init' on a product that starts from zero anyway",
+                op.words.get("init").span,
+                fix="write `+=`, or leave `init` out",
+            )
         if cx.pair and cx.on is None:
             raise fail(
                 "ptx/tcgen05-pair",
@@ -96,7 +104,9 @@ class Mma(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         d, done = op.operands[0], ByCommit(COMMIT)
-        reads = tuple(Access(x.expr, Mode.READ, Proxy.TENSOR if x.in_tensor_memory else Proxy.ASYNC, done, Issuer.LEADER) for x in _factors(op))
+        reads = tuple(
+            Access(x.expr, Mode.READ, Proxy.TENSOR if x.in_tensor_memory else Proxy.ASYNC, done, Issuer.LEADER) for x in _factors(op)
+        )
         scales = tuple(Access(e, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER) for w in SCALE_WORDS if (e := op.words.get(w)) is not None)
         accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER),) if op.arrow == "+=" else ()
         return (*reads, *scales, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
@@ -155,7 +165,12 @@ def _check_memory(op: Op, a: Operand, b: Operand) -> None:
         raise fail("type/slot", f"'{root(d).id}' needs an index for its slot", d.span)
     rows = place_of(d, root(d).type).parts[0]
     if rows.lo != Int(0) or rows.size != LANES:
-        raise fail("ptx/tcgen05-rows", f"this part of '{root(d).id}' is not all of its {LANES} rows", d.span, why="not implemented: products of fewer rows")
+        raise fail(
+            "ptx/tcgen05-rows",
+            f"this part of '{root(d).id}' is not all of its {LANES} rows",
+            d.span,
+            why="not implemented: products of fewer rows",
+        )
     for side, operand, allowed in (("left", a, ("shared", "tmem")), ("right", b, ("shared",))):
         if operand.tile.space not in allowed:
             raise fail(
@@ -171,14 +186,23 @@ def _check_memory(op: Op, a: Operand, b: Operand) -> None:
 def _check_kind(op: Op, a: Operand, b: Operand) -> None:
     if op.operands[0].type.elem != F32:
         raise fail(
-            "type/element", f"the result is {op.operands[0].type.elem}", op.operands[0].span, why="not implemented: products that accumulate in another type than f32"
+            "type/element",
+            f"the result is {op.operands[0].type.elem}",
+            op.operands[0].span,
+            why="not implemented: products that accumulate in another type than f32",
         )
     if _scaled(op) and any(op.words.get(w) is None for w in SCALE_WORDS):
         raise fail("type/missing-word", "one factor has scales and the other has none", op.span, fix="give both: `scale_a x scale_b y`")
     kind = kind_of(a.elem.name, b.elem.name, _scaled(op))
     if kind is None:
-        known = "; ".join(" and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types) for k in KINDS if k.scaled == _scaled(op))
-        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}")
+        known = "; ".join(
+            " and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types)
+            for k in KINDS
+            if k.scaled == _scaled(op)
+        )
+        raise fail(
+            "type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}"
+        )
     _check_word(op, kind)
     for operand in (a, b):
         if not operand.k_major and not kind.mn_major:
@@ -205,7 +229,13 @@ def _check_word(op: Op, kind: Kind) -> None:
         )
     if word is not None and (named != kind.name or not kind.word):
         asking = [k.name for k in KINDS if k.word]
-        raise fail("ptx/tcgen05-kind", f"these factors have no product of kind '{named}'", word.span, why=f"`kind` is written for {', '.join(asking)} alone", fix="leave it out")
+        raise fail(
+            "ptx/tcgen05-kind",
+            f"these factors have no product of kind '{named}'",
+            word.span,
+            why=f"`kind` is written for {', '.join(asking)} alone",
+            fix="leave it out",
+        )
 
 
 def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
@@ -224,7 +254,12 @@ def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
             )
     step, depth = LANES if _scaled(op) else STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
     for what, value, fine, rule in (
-        ("N", n, n % step == 0 and n <= MOST_N, f"a multiple of {step} up to {MOST_N}" + (" with block scales" if _scaled(op) else " in a pair" if cx.pair else "")),
+        (
+            "N",
+            n,
+            n % step == 0 and n <= MOST_N,
+            f"a multiple of {step} up to {MOST_N}" + (" with block scales" if _scaled(op) else " in a pair" if cx.pair else ""),
+        ),
         ("K", a.depth, a.depth % depth == 0, f"a multiple of {depth} for elements of {a.elem.bits} bits"),
     ):
         if not fine:
@@ -243,12 +278,17 @@ def _check_shared(operand: Operand, cx: CheckContext) -> None:
     at = declared.words.get("at")
     if isinstance(at, Int) and at.value % (PATTERN * swizzle):
         raise fail(
-            "ptx/tcgen05-align", f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}", at.span, resource=operand.name
+            "ptx/tcgen05-align",
+            f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}",
+            at.span,
+            resource=operand.name,
         )
 
 
 def _unreachable(operand: Operand, why: str | None) -> CakeError:
-    return fail("ptx/tcgen05-operand", f"no descriptor reaches this tile of '{operand.name}'", operand.expr.span, why=why, resource=operand.name)
+    return fail(
+        "ptx/tcgen05-operand", f"no descriptor reaches this tile of '{operand.name}'", operand.expr.span, why=why, resource=operand.name
+    )
 
 
 def _fitting(operand: Operand) -> tuple[int, ...]:

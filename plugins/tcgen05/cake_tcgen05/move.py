@@ -32,7 +32,8 @@ def check_move(op: Op, memory: Expr, registers: Expr, cx: CheckContext) -> None:
     if cx.warps != WARPS or cx.aligned % WARPS:
         raise fail(
             "ptx/tcgen05-warps",
-            f"'{op.name}' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}" + (f", the first at a multiple of {cx.aligned}" if cx.warps == WARPS else ""),
+            f"'{op.name}' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}"
+            + (f", the first at a multiple of {cx.aligned}" if cx.warps == WARPS else ""),
             op.span,
             why=f"four warps from a multiple of four on reach the {LANES} lanes of tensor memory, a quarter each",
             fix="write `4 warps aligned 4` on the role",
@@ -41,17 +42,26 @@ def check_move(op: Op, memory: Expr, registers: Expr, cx: CheckContext) -> None:
         raise fail("type/slot", f"'{root(memory).id}' needs an index for its slot", memory.span)
     rows = place_of(memory, root(memory).type).parts[0]
     if rows.lo != Int(0) or rows.size != LANES:
-        raise fail("ptx/tcgen05-rows", f"this part of '{root(memory).id}' is not all of its {LANES} rows", memory.span, why="each thread moves its row")
+        raise fail(
+            "ptx/tcgen05-rows",
+            f"this part of '{root(memory).id}' is not all of its {LANES} rows",
+            memory.span,
+            why="each thread moves its row",
+        )
     if isinstance(held, Scalar) or held.elem != tile.elem:
         raise fail("type/element", f"'{root(memory).id}' holds {tile.elem}, the registers a {held}", op.span, why="a move does not convert")
     if tuple(held.shape) != tuple(tile.shape):
         raise fail("type/shape", f"'{root(memory).id}' is a tile of {list(tile.shape)}, the registers one of {list(held.shape)}", op.span)
     if tile.elem.bits not in (16, 32):
-        raise fail("type/element", f"'{op.name}' of {tile.elem}", op.span, why="not implemented: elements of other sizes than 16 and 32 bits")
+        raise fail(
+            "type/element", f"'{op.name}' of {tile.elem}", op.span, why="not implemented: elements of other sizes than 16 and 32 bits"
+        )
     for name in (f.id for f in fragments_in(registers)):
         declared = cx.declaration(name)
         if declared is not None and (layout := declared.words.get("layout")) is not None and layout != Name(LAYOUT.name):
-            raise fail("ptx/tcgen05-layout", f"'{name}' does not lie a row a thread", op.span, fix=f"declare it with `layout {LAYOUT.name}`")
+            raise fail(
+                "ptx/tcgen05-layout", f"'{name}' does not lie a row a thread", op.span, fix=f"declare it with `layout {LAYOUT.name}`"
+            )
 
 
 def pieces(count: int) -> Iterator[tuple[int, int]]:
@@ -114,7 +124,12 @@ class Store(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         check_move(op, op.operands[0], op.value, cx)
         if not fragments_in(op.value):
-            raise fail("core/undistributed", "no fragment says which thread holds which row", op.value.span, fix="assign it to a `frag` and store that")
+            raise fail(
+                "core/undistributed",
+                "no fragment says which thread holds which row",
+                op.value.span,
+                fix="assign it to a `frag` and store that",
+            )
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
         return {f.id: LAYOUT.name for f in fragments_in(op.value) if isinstance(f.type, Tile) and len(f.type.shape) == 2}
@@ -124,7 +139,9 @@ class Store(Operation):
         return (*reads, Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, InGroup(STORES)), CommitGroup(STORES))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        registers = tuple(r if isinstance(r, Reg) else cx.b.mov(r, "f32" if isinstance(r, float) else "b32") for r in cx.registers(op.value))
+        registers = tuple(
+            r if isinstance(r, Reg) else cx.b.mov(r, "f32" if isinstance(r, float) else "b32") for r in cx.registers(op.value)
+        )
         base, column = address(cx, op.operands[0])
         for first, n in pieces(len(registers)):
             cx.b.emit(f"tcgen05.st.sync.aligned.32x32b.x{n}.b32", Addr(base, column + first), Vec(registers[first : first + n]))

@@ -19,4 +19,19 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives() -> Iterable[Primitive]:
-    return (TMEM, LAYOUT, Alloc(), Relinquish(), Dealloc(), Copy(), Mma(), Commit(), BEFORE, AFTER, Load(), Store(), WAIT_LOADS, WAIT_STORES)
+    return (
+        TMEM,
+        LAYOUT,
+        Alloc(),
+        Relinquish(),
+        Dealloc(),
+        Copy(),
+        Mma(),
+        Commit(),
+        BEFORE,
+        AFTER,
+        Load(),
+        Store(),
+        WAIT_LOADS,
+        WAIT_STORES,
+    )

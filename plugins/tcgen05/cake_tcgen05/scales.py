@@ -51,13 +51,22 @@ class Copy(Operation):
         to, of = op.operands[0], op.value
         for e in (to, of):
             if e.type.elem.name != SCALE:
-                raise fail("type/element", f"'{root(e).id}' holds {e.type.elem}", e.span, why=f"not implemented: copies of other elements than {SCALE}")
+                raise fail(
+                    "type/element",
+                    f"'{root(e).id}' holds {e.type.elem}",
+                    e.span,
+                    why=f"not implemented: copies of other elements than {SCALE}",
+                )
             if not _whole(e):
-                raise fail("ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a copy moves whole blocks of scales")
+                raise fail(
+                    "ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a copy moves whole blocks of scales"
+                )
         blocks = to.type.shape[0] // LANES
         if of.type.shape not in ((blocks, *BLOCK), BLOCK if blocks == 1 else None):
             wanted = list(BLOCK) if blocks == 1 else [blocks, *BLOCK]
-            raise fail("type/shape", f"'{root(of).id}' is {list(of.type.shape)}, the scales of {to.type.shape[0]} rows are {wanted}", op.span)
+            raise fail(
+                "type/shape", f"'{root(of).id}' is {list(of.type.shape)}, the scales of {to.type.shape[0]} rows are {wanted}", op.span
+            )
         if _slots(to) != _slots(of):
             raise fail(
                 "ptx/tcgen05-scales",
@@ -75,12 +84,22 @@ class Copy(Operation):
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         name = root(op.value).id
         if cx.hand_off(op.value) is None:
-            raise fail("derive/no-hand-off", f"nothing tells when '{name}' may be filled again", op.span, resource=name, why="the engine reads it behind this statement", fix=f"put '{name}' into the pipeline of the factors")
+            raise fail(
+                "derive/no-hand-off",
+                f"nothing tells when '{name}' may be filled again",
+                op.span,
+                resource=name,
+                why="the engine reads it behind this statement",
+                fix=f"put '{name}' into the pipeline of the factors",
+            )
         return (by_leader(op),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         done = ByCommit(COMMIT)
-        return (Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER), Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
+        return (
+            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER),
+        )
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         to, b = op.operands[0], cx.b
@@ -99,7 +118,9 @@ def check_scales(op: Op, depth: int, n: int, cx: CheckContext) -> None:
         if t.space != "tmem" or t.elem.name != SCALE:
             raise fail("type/operand", f"'{word}' is a {t}", e.span, why=f"scales are {SCALE} in tensor memory")
         if t.slots or not _whole(e):
-            raise fail("ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a product takes whole blocks of scales")
+            raise fail(
+                "ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a product takes whole blocks of scales"
+            )
         if t.shape != (rows, SCALES):
             raise fail("type/shape", f"'{word}' is {list(t.shape)}, the scales of {rows} rows are {[rows, SCALES]}", e.span)
     if depth != DEPTH:

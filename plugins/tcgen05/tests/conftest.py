@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,6 +38,35 @@ class Compiled:
         found = set(self.all(opcode))
         assert len(found) == 1, found
         return found.pop()
+
+    @property
+    def idesc(self) -> int:
+        """The instruction descriptor of all products."""
+        (operand,) = {i.split(", ")[3] for i in self.all("tcgen05.mma")}
+        return int(operand)
+
+    @property
+    def enables(self) -> list[str]:
+        """The operand `enable-input-d` of each product."""
+        return [i.rsplit(", ", 1)[1] for i in self.all("tcgen05.mma")]
+
+    def statements(self, *words: str) -> list[str]:
+        """Lines of the derived text that start with one of the words, in order, without their operands."""
+        lines = (line.strip() for line in self.derived.splitlines())
+        return [w for line in lines for w in words if line.startswith(w)]
+
+    def role(self, name: str) -> list[str]:
+        """The statements of a role of the derived text."""
+        m = re.search(rf"^  role {name}.*?^  }}$", self.derived, re.M | re.S)
+        return [line.strip() for line in m[0].splitlines()]
+
+    def behind(self, name: str, start: str) -> set[str]:
+        """What stands right behind each statement of a role that starts so."""
+        lines = self.role(name)
+        return {b.split(" ")[0] for a, b in zip(lines, lines[1:], strict=False) if a.startswith(start)}
+
+    def count(self, barrier: str) -> int:
+        return int(re.search(rf"barrier {barrier}: .* count (\d+)", self.derived)[1])
 
     def order(self, *opcodes: str) -> list[str]:
         """Which of the opcodes stand in the text, in its order."""
@@ -97,7 +127,15 @@ def pair(compile_):
 
 
 def product(
-    elem: str = "bf16", n: int = 128, k: int = 64, a: str = "K", b: str = "K", pair: bool = False, words: str = "", op: str = "=", scaled: bool = False
+    elem: str = "bf16",
+    n: int = 128,
+    k: int = 64,
+    a: str = "K",
+    b: str = "K",
+    pair: bool = False,
+    words: str = "",
+    op: str = "=",
+    scaled: bool = False,
 ) -> str:
     """One product of one tile: D [128, n], of a pair [256, n]. `a`, `b`: along which dimension the rows of the factor in shared
     memory run, "K" or "MN"; `a` "tmem": in tensor memory, where a role of its own brings it. `scaled`: with block scales."""
@@ -115,7 +153,10 @@ def product(
         parts["params"] = [f"SA: in ue8m0[{ctas}, 32, 16]", f"SB: in ue8m0[{of_b}]"]
         parts["declare"] = [f"shared sa: ue8m0[1][32, 16], sb: ue8m0[1][{of_b}]", f"tmem ta: ue8m0[1][128, 4], tb: ue8m0[1][{n}, 4]"]
         parts["in"] = ["sa", "sb"]
-        parts["fill"] = [f"tma.load sa[s] <- SA[{'pair.i' if pair else '0'}, 0 +: 32, 0 +: 16]", f"tma.load sb[s] <- SB[{', '.join(f'0 +: {d}' for d in of_b.split(', '))}]"]
+        parts["fill"] = [
+            f"tma.load sa[s] <- SA[{'pair.i' if pair else '0'}, 0 +: 32, 0 +: 16]",
+            f"tma.load sb[s] <- SB[{', '.join(f'0 +: {d}' for d in of_b.split(', '))}]",
+        ]
         parts["copy"] = ["tcgen05.cp ta[s] <- sa[s]", "tcgen05.cp tb[s] <- sb[s]"]
         words = f"{words} scale_a ta[s] scale_b tb[s]"
     move = ""
@@ -224,3 +265,81 @@ def values():
         return found
 
     return run
+
+
+# --- what the rows of facts look at -----------------------------------------------------------------------------------------
+
+MX = {"elem": "e4m3", "k": 128, "scaled": True}
+
+
+@pytest.fixture(scope="session")
+def k(compile_, text_of, values, one, pair):
+    """The compiled kernels that the rows look at, and a few questions to them."""
+    cache: dict[tuple, object] = {}
+
+    def product(**how):
+        key = tuple(sorted(how.items()))
+        if key not in cache:
+            cache[key] = compile_(text_of(**how))
+        return cache[key]
+
+    def columns(slots: int, wide: int) -> int:
+        text = text_of(n=wide).replace("tmem acc: f32[1]", f"tmem acc: f32[{slots}]").replace("pipeline accp: 1", f"pipeline accp: {slots}")
+        return int(compile_(text).one("tcgen05.alloc").rsplit(" ", 1)[1])
+
+    def blocks() -> list[tuple[int, int]]:
+        """Of the copies of B's scales: how far descriptor and address are from those of the first."""
+        found = [(d, at[0]) for at, d in values(product(**MX, n=256), "tcgen05.cp", {"shared_memory": 0})][1:]
+        return [(d - found[0][0], at - found[0][1]) for d, at in found]
+
+    def steps(compiled, operand: int) -> list[int]:
+        found = [row[operand] for row in values(compiled, "tcgen05.mma", {"shared_memory": 0}, loaded=0)]
+        found = [x[0] if isinstance(x, list) else x for x in found]
+        return [x - found[0] for x in found]
+
+    def moved(n: int) -> list[int]:
+        """`.num` of each load of a row of n columns; as many registers stand in the vector, and the columns follow each other."""
+        found = product(n=n).all("tcgen05.ld")
+        nums, start = [], 0
+        for i in found:
+            m = re.fullmatch(r"tcgen05.ld.sync.aligned.32x32b.x(\d+).b32 \{(.*)\}, \[%r(?:\+(\d+))?\]", i)
+            assert len(m[2].split(", ")) == int(m[1]) and int(m[3] or 0) == start
+            nums.append(int(m[1]))
+            start += nums[-1]
+        return nums
+
+    def lane(warp: int) -> int:
+        compiled = product()
+        first = int(re.search(r"role epi: 4 warps at (\d+)", compiled.derived)[1])
+        # the accumulator starts at the address of the allocation, here 0
+        return values(compiled, "tcgen05.ld", {"shared_memory": 0, "%tid.x": 32 * (first + warp)})[0][-1][0]
+
+    def tail(compiled) -> list[str]:
+        wanted = ("tcgen05.wait.ld", "tcgen05.fence.before", "warp.sync", "mbarrier.arrive")
+        found = [s.split(" ")[0] for s in compiled.role("epi") if s.startswith(wanted)]
+        return found[-4:]
+
+    def leaves() -> bool:
+        """Behind the comment of the role: a comparison of the rank's bit 0, and a branch to the exit."""
+        text = pair.ptx[pair.ptx.index("role mma") :].splitlines()[1:8]
+        rank = re.search(r"mov.u32 (%r\d+), %cluster_ctarank", pair.ptx)[1]
+        code = "\n".join(text)
+        m = re.search(rf"and.b32 (%r\d+), {rank}, 1;\s+setp.ne.s32 (%p\d+), \1, 0;\s+@\2 bra (\S+);", code)
+        return m is not None and m[3] == re.search(r"bra (\$exit_\d+)", pair.ptx)[1]
+
+    return SimpleNamespace(
+        one=one,
+        pair=pair,
+        ts=product(a="tmem"),
+        mx=product(**MX),
+        mx_wide=product(**MX, n=256),
+        mx_pair=product(**MX, pair=True),
+        blocks=blocks,
+        product=product,
+        columns=columns,
+        steps=steps,
+        moved=moved,
+        lane=lane,
+        tail=tail,
+        leaves=leaves,
+    )

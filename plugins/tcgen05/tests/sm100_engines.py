@@ -129,7 +129,9 @@ class TensorEngine:
         (lane,) = np.flatnonzero(mask)  # one thread issues
         thread = (w.cta.rank, w.number, int(lane))
         ctas = self.m.ctas if pair else [w.cta]
-        self.queues.setdefault(thread, []).append({"mma": self._mma, "commit": self._commit, "cp": self._copy}[name](w, opcode, o, mask, ctas))
+        self.queues.setdefault(thread, []).append(
+            {"mma": self._mma, "commit": self._commit, "cp": self._copy}[name](w, opcode, o, mask, ctas)
+        )
 
     # --- memory
 
@@ -194,7 +196,7 @@ class TensorEngine:
 
     def _copy(self, w, opcode, o, mask, ctas):
         assert ".32x128b.warpx4" in opcode
-        to, (start, lbo, sbo, swizzle) = w.one_address(o[0], mask), fields(w.one(o[1], mask))
+        to, (start, _, sbo, swizzle) = w.one_address(o[0], mask), fields(w.one(o[1], mask))
         assert swizzle == 0
 
         def copy():

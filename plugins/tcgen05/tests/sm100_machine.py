@@ -252,7 +252,9 @@ def _cluster_barrier(w: Warp, opcode: str, o, mask) -> None:
         m.arrived += int(mask.sum())
         if m.arrived == m.threads * len(m.ctas):
             m.arrived, m.generation = 0, m.generation + 1
-        w.registers["generation"] = np.where(mask, m.generation if m.arrived == 0 else m.generation + 1, w.registers.get("generation", np.zeros(LANES, np.int64)))
+        w.registers["generation"] = np.where(
+            mask, m.generation if m.arrived == 0 else m.generation + 1, w.registers.get("generation", np.zeros(LANES, np.int64))
+        )
     else:
         target = int(w.registers["generation"][mask].max())
         w.waiting = lambda: m.generation >= target
