@@ -15,6 +15,7 @@ from cake_core.elaborate.typing import described, named
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Assign, Binary, Block, Expr, Int, Name, Op, Pipeline, Role, Tuple, Var, Words
+from cake_core.ir.plan import ONCE
 from cake_core.ir.types import I32, Level, Scalar, Unknown
 from cake_core.primitive import Form, WordSpec
 
@@ -86,8 +87,8 @@ class Roles:
     def _role_words(self, s: Role) -> Words:
         specs = ROLE_WORDS + tuple(WordSpec(w.name, "constant") for w in self.registry.role_words.values())
         words = self.words(s.words, specs, "a role", s.span)
-        if words.flag:
-            raise fail("type/unknown-word", f"a role has no flag '{words.flag}'", s.words.span, fix=suggestion(words.flag, [w.name for w in specs]))
+        if words.flag not in (None, ONCE):
+            raise fail("type/unknown-word", f"a role has no flag '{words.flag}'", s.words.span, fix=suggestion(words.flag, [ONCE, *(w.name for w in specs)]))
         limit = self.arch.limit("threads_per_block") // WARP if self.arch is not None else None
         for w in words.items:
             if w.name == "over":

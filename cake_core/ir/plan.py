@@ -17,6 +17,10 @@ from cake_core.ir.types import ELEMENTS, Elem
 from cake_core.source import Span
 
 
+#: The flag of a role whose code is written once for all instances, also where a barrier's identity depends on the instance.
+ONCE = "once"
+
+
 @dataclass(frozen=True, slots=True)
 class RolePlan:
     """`warps` of one instance; `first` warp of the CTA; `pad` idle warps behind the last instance; `entry`: role words. `on`:

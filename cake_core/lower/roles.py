@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from cake_core.diagnostics import CakeError, Related, Sink, fail
 from cake_core.ir.nodes import Binding, Block, Expr, For, Let, Name, Op, Role, Var
-from cake_core.ir.plan import RolePlan
+from cake_core.ir.plan import ONCE, RolePlan
 from cake_core.lower.context import Context
 from cake_core.lower.faults import blamed
 from cake_core.lower.statements import block
@@ -68,9 +68,9 @@ def _overlap(a: RolePlan, b: RolePlan) -> CakeError:
     return fail("derive/overlapping-roles", f"roles '{a.name}' and '{b.name}' share warps", b.span, role=b.name, related=related)
 
 
-def units(plan: RolePlan, body: Block, operations: dict) -> tuple[Unit, ...]:
-    """One unit, or one an instance where an operand that must be a constant depends on the instance."""
-    if plan.instances > 1 and needs_constant_instance(plan.name, body, operations):
+def units(plan: RolePlan, body: Block, operations: dict, once: bool = False) -> tuple[Unit, ...]:
+    """One unit, or one an instance where an operand that must be a constant depends on the instance; `once`: one all the same."""
+    if plan.instances > 1 and not once and needs_constant_instance(plan.name, body, operations):
         starts = [plan.first + i * plan.warps for i in range(plan.instances)]
         return tuple(Unit(plan, i, start, start + plan.warps) for i, start in enumerate(starts))
     return (Unit(plan, 0 if plan.instances == 1 else None, plan.first, plan.end),)
@@ -116,7 +116,7 @@ def dispatch(cx: Context, roles: dict[str, Role], entry_registers: int, exit_lab
                 _entry_words(cx, band, roles[owner.name], entry_registers)
             own(owner.name, start)
             gone = band.first
-            for unit in (u for m in band.members for u in units(m, roles[m.name].body, cx.registry.operations)):
+            for unit in (u for m in band.members for u in units(m, roles[m.name].body, cx.registry.operations, roles[m.name].words.flag == ONCE)):
                 start = len(b.body)
                 skip = _only(cx, unit.first, unit.end, gone, band.end, exit_label)
                 with b.at(unit.role.span), sink.collecting(role=unit.role.name):
@@ -126,7 +126,7 @@ def dispatch(cx: Context, roles: dict[str, Role], entry_registers: int, exit_lab
                             + (f", instance {unit.instance}" if unit.instance is not None else "")
                         )
                     _only_on(cx, unit.role, exit_label)
-                    _unit(cx, unit, roles[unit.role.name].body)
+                    _unit(cx, unit, roles[unit.role.name])
                 b.branch(exit_label)
                 if skip:
                     b.place(skip)
@@ -169,12 +169,14 @@ def _entry_words(cx: Context, band: Band, role: Role, entry_registers: int) -> N
             word.lower(value, entry_registers, cx)
 
 
-def _unit(cx: Context, unit: Unit, body: Block) -> None:
+def _unit(cx: Context, unit: Unit, of: Role) -> None:
     """A role's body, with the registers that place a thread in its instance."""
     b, role = cx.b, unit.role
     instance: Operand
     if unit.instance is None:
         in_role = b.sub(cx.warp, unit.first)
+        if of.words.flag == ONCE:  # said to be the same in a warp, so that what depends on it needs no test a lane
+            in_role = b.op("shfl.sync.idx.b32", in_role, 0, 31, -1)
         instance, warp = b.floordiv(in_role, role.warps, nonneg=True), b.mod(in_role, role.warps, nonneg=True)
     else:
         instance, warp = unit.instance, 0 if role.warps == 1 else b.sub(cx.warp, unit.first)
@@ -182,7 +184,7 @@ def _unit(cx: Context, unit: Unit, body: Block) -> None:
     warp_leader = leader_lane(cx)
     leader = warp_leader if role.warps == 1 else _first(cx, warp, thread, warp_leader)
     names = {**cx.names, "leader": leader, "warp.leader": warp_leader, "warp": warp, f"{role.name}.i": instance}
-    block(replace(cx, names=names, warps=role.warps, warp=warp, thread=thread), body)
+    block(replace(cx, names=names, warps=role.warps, warp=warp, thread=thread), of.body)
 
 
 def leader_lane(cx: Context) -> Reg:

@@ -110,7 +110,8 @@ class Operation(Primitive):
     words: tuple[WordSpec, ...] = ()
     flags: tuple[str, ...] = ()
     form: Form = Form.BOTH
-    #: operands (by index) that must be constants in each instance: the role's code is then written once an instance
+    #: operands (by index) that must be constants in each instance: the role's code is then written once an instance, unless
+    #: the role says `once`; an operation that can do without a constant takes what values the operand's range admits
     immediate: tuple[int, ...] = ()
 
     def check(self, op: Op, cx: CheckContext) -> None:

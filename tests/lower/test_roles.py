@@ -13,8 +13,9 @@ def text(roles, behind="trace 2000"):
     """`roles`: (name, instances, warps, first, pad, words, body)."""
     lines = []
     for name, n, warps, first, pad, words, body in roles:
+        words, _, flag = words.partition("|")
         header = f"  role {name}{f'[{n}]' if n > 1 else ''}: {warps} warps at {first} {words}"
-        lines.append(f"{header.rstrip()}{f' pad {pad}' if pad else ''} {{\n{body}\n  }}")
+        lines.append(f"{header.rstrip()}{f' pad {pad}' if pad else ''} {flag}{{\n{body}\n  }}")
     return HEAD + "\n".join(lines) + f"\n  {behind}\n}}\n"
 
 
@@ -87,6 +88,15 @@ def test_leaders(lowered, run):
 def test_a_role_is_written_once_an_instance_only_where_it_must_be(lowered, body, copies):
     low = lowered(text([("a", 2, 1, 0, 0, "", body + "\ntrace 77")]))
     assert low.ptx.count("test.trace 77;") == copies
+
+
+def test_a_role_that_is_written_once(lowered):
+    """Its instance is a register that is the same in a warp; what must be a constant in each instance is refused."""
+    low = lowered(text([("a", 2, 1, 0, 0, "|once ", "trace a.i\ntrace 77")]))
+    assert low.ptx.count("test.trace 77;") == 1 and low.ptx.count("shfl.sync.idx.b32") == 1
+    with pytest.raises(CakeError) as error:
+        lowered(text([("a", 2, 1, 0, 0, "|once ", "pinned a.i")]))
+    assert [d.code for d in error.value.diagnostics] == ["derive/not-constant"]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,10 @@ def _scope(op: Op) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedBarrier(Operation):
-    """What `bar.sync` and `bar.arrive` share. The id is a constant in each instance: a register would reserve all barriers."""
+    """What `bar.sync` and `bar.arrive` share. The id is a constant in each instance: a register would reserve all barriers.
+
+    Where one code serves several instances (a role that is written `once`), there is one instruction for each id that it may be.
+    """
 
     waits: bool
     form: Form = Form.DERIVED
@@ -91,7 +94,15 @@ class NamedBarrier(Operation):
         return (Rendezvous("instance", threads.value if isinstance(threads, Int) else None, op.operands[0], self.waits),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        cx.b.emit(self.name, cx.constant(op.operands[0]), cx.constant(op.words.get("threads")))
+        identity, threads = cx.value(op.operands[0]), cx.constant(op.words.get("threads"))
+        if isinstance(identity, int):
+            cx.b.emit(self.name, identity, threads)
+            return
+        r = op.operands[0].type.range
+        if r.lo is None or r.hi is None:
+            cx.constant(op.operands[0])  # raises: nothing says which barriers it may be
+        for known in range(r.lo, r.hi + 1):
+            cx.b.emit(self.name, known, threads, guard=cx.b.compare("==", identity, known))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from cake_barriers.turn import NAMED_BARRIERS
 from cake_core.ir.build import op
 from cake_core.ir.nodes import If
 from cake_core.ir.printer import expr_text
+from cake_core.ir.ranges import Range
 from cake_core.primitive import TurnPlan
 
 
@@ -39,6 +40,19 @@ def test_one_barrier_an_instance(instances):
 def test_machine_code(lowered, ir):
     assert lowered(BarSync(), op("bar.sync", ir.integer(3), threads=256)) == ["bar.sync 3, 256;"]
     assert lowered(BarArrive(), op("bar.arrive", ir.integer(4), threads=256)) == ["bar.arrive 4, 256;"]
+
+
+def test_machine_code_of_a_role_that_is_written_once(lowered, ir):
+    """One instruction for each barrier that the operand may be."""
+    identity = ir.integer("id", Range(4, 6))
+    assert lowered(BarSync(), op("bar.sync", identity, threads=96)) == [
+        "setp.eq.s32 %p0, %r0, 4;",
+        "@%p0 bar.sync 4, 96;",
+        "setp.eq.s32 %p1, %r0, 5;",
+        "@%p1 bar.sync 5, 96;",
+        "setp.eq.s32 %p2, %r0, 6;",
+        "@%p2 bar.sync 6, 96;",
+    ]
 
 
 def test_an_arrival_is_no_wait():
