@@ -141,7 +141,7 @@ class HeldSlots:
                     v.operands[0].id,
                     "derive/verb-guard",
                     f"`{v.name} {v.operands[0].id}` stands {how}",
-                    "every role of a pipeline must take the same path (S10)",
+                    "every instance takes a turn equally often (S8)" if v.name in ("take", "pass") else "every role of a pipeline must take the same path (S10)",
                     "guard it by constants, loop positions or values of the item",
                 )
 

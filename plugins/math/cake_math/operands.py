@@ -60,7 +60,7 @@ def f32_result(call: Call, *counts: int) -> Type:
                 f"'{call.name}' takes f32, not {elem}",
                 a.span,
                 why="float arithmetic is done in f32",
-                fix="cast it: `f32(..)`",
+                fix="cast it: `f32(..)`" if isinstance(elem, Elem) else None,
             )
     return tiles_result(call, F32)
 
