@@ -69,7 +69,8 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
     inline mask(block) {
       if block >= nfull {
         let c = cols(s) + block * BN
-        s = where(c < lk and (not CAUSAL or c <= rows(s) + q0 + 64 * math.i + off), s, -inf)
+        # Causal rows end before the keys do: what lies behind the last query is not stored.
+        s = where((CAUSAL or c < lk) and (not CAUSAL or c <= rows(s) + q0 + 64 * math.i + off), s, -inf)
       }
     }
 
