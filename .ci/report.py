@@ -1,8 +1,8 @@
 """Where a test run spent its time: `python .ci/report.py REPORT.xml` reads a JUnit report of pytest.
 
 It prints the seconds of every room beside its budget (the table of docs/ci.md), the slowest tests, and what was skipped.
-Exit code 1 where a room is over its budget or has none, or where a test was skipped for a reason that is not allowed:
-a tool that is missing is a failure here.
+A room over its budget is marked; exit code 1 where it is over SLACK times its budget (machines differ, and so does what
+else they do) or has none, or where a test was skipped for a reason that is not allowed: a tool that is missing is a failure.
 """
 
 import re
@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "ci.md"
 SLOWEST = 10
+SLACK = 3
 #: Reasons for which a test may be skipped: what the machine is, not what it lacks.
 ALLOWED = ("permissions do not bind this user", "signals")
 
@@ -56,10 +57,10 @@ def report(found: list[Case], allowed: dict[str, float]) -> tuple[str, list[str]
     lines, wrong = [f"{'room':<20} {'tests':>6} {'seconds':>8} {'budget':>7}"], []
     for room, seconds in sorted(spent.items(), key=lambda x: -x[1]):
         budget = allowed.get(room, allowed.get("*"))
-        lines.append(f"{room:<20} {sum(c.room == room for c in found):>6} {seconds:>8.1f} {budget if budget is not None else 'none':>7}")
+        lines.append(f"{room:<20} {sum(c.room == room for c in found):>6} {seconds:>8.1f} {budget if budget is not None else 'none':>7}{'  over' if budget is not None and seconds > budget else ''}")
         if budget is None:
             wrong.append(f"room '{room}' has no budget in docs/ci.md")
-        elif seconds > budget:
+        elif seconds > SLACK * budget:
             wrong.append(f"room '{room}' took {seconds:.0f} s of {budget:.0f}")
     lines += [f"{'all':<20} {len(found):>6} {sum(spent.values()):>8.1f}", "", "slowest:"]
     lines += [f"  {c.seconds:>6.1f}  {c.name}" for c in sorted(found, key=lambda c: -c.seconds)[:SLOWEST]]
