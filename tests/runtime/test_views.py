@@ -100,7 +100,7 @@ def test_arrays_that_are_not_on_a_gpu(gpu, torch):
     assert refused("X", Exporter(np.zeros(3, np.float32), (10, 0)), gpu) == "runtime/not-on-gpu"
 
 
-@pytest.mark.parametrize("thing", [None, 3, "x", [1.0], object()], ids=str)
+@pytest.mark.parametrize("thing", [None, 3, "x", [1.0], pytest.param(object(), id="object")], ids=str)
 def test_things_that_are_no_array(gpu, thing):
     assert refused("X", thing, gpu) == "runtime/not-an-array"
 
