@@ -160,6 +160,7 @@ HONEST = {
     "silu_mul_bias": (silu_mul_bias, "BIAS"),
     "softmax": (softmax, "X"),
     "softmax_cluster": (softmax, "X"),
+    "softmax_short": (softmax, "X"),
 }
 COMPUTE = {name: compute for name, (compute, _) in HONEST.items()}
 LOST = {name: lost for name, (_, lost) in HONEST.items() if lost is not None}

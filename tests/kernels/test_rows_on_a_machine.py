@@ -21,8 +21,9 @@ from cake_core.source import Source
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 REGISTRY = load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
 SHAPES = {
-    "rmsnorm/rmsnorm": ({"CMAX": 1024, "WARPS": 2, "CTAS": 2}, [(0, 64), (1, 8), (5, 1024), (7, 520)]),
+    "rmsnorm/rmsnorm": ({"CMAX": 1024, "WARPS": 2}, [(0, 64), (1, 8), (5, 1024), (7, 520)]),
     "softmax/softmax": ({"CMAX": 1024, "WARPS": 2, "CTAS": 1}, [(0, 64), (1, 8), (12, 1024), (12, 520)]),
+    "softmax/softmax_short": ({"CMAX": 1024, "WARPS": 2}, [(0, 64), (12, 1024), (12, 520)]),
     "softmax/softmax_cluster": ({"CMAX": 1024, "WARPS": 2, "CTAS": 2, "RESIDENT": 1}, [(1, 8), (12, 1024), (12, 520), (9, 264)]),
     "quantize/quantize_e4m3": ({"CMAX": 2048, "WARPS": 2, "CTAS": 2}, [(1, 16), (9, 2048), (12, 1040)]),
     "elementwise/silu_mul_bias": ({"WARPS": 2}, [(1, 8), (5, 520), (9, 1024)]),
@@ -78,7 +79,8 @@ FAULTS = [
     ("softmax/softmax_cluster", "cluster.store totals[t.n % 2][c]", "cluster.store totals[0][c]", "a slot too few"),
     ("softmax/softmax_cluster", "exp2((load(tops[t.n % 2][c]) - m) * LOG2E) * ", "", "parts on scales of their own"),
     ("softmax/softmax_cluster", "let pivot = max(own, LOWEST)", "let pivot = own", "NaN from a part that is -inf"),
-    ("rmsnorm/rmsnorm", "part[t.n % 2]", "part[0]", "one slot for two rows"),
+    ("softmax/softmax_short", "store top[warp] <- warpmax(x)\n      sync main", "store top[warp] <- warpmax(x)", "a barrier left out of a row"),
+    ("rmsnorm/rmsnorm", "/ f32(C) + eps", "/ f32(CMAX) + eps", "a mean over what is not there"),
     ("quantize/quantize_e4m3", "rcp(top + LEAST)", "rcp(top)", "a row of zeros"),
 ]
 

@@ -7,6 +7,7 @@ from cake_math.approximate import FUNCTIONS
 from cake_math.casts import CASTS
 from cake_math.erf import ERF
 from cake_math.extremes import EXTREMES
+from cake_math.gelu import GELU
 from cake_math.log import LOG
 from cake_math.masks import MASKS
 from cake_math.operators import OPERATORS
@@ -16,4 +17,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (*OPERATORS, *CASTS, *FUNCTIONS, *EXTREMES, *MASKS, LOG, ERF)
+    return (*OPERATORS, *CASTS, *FUNCTIONS, *EXTREMES, *MASKS, LOG, ERF, GELU)

@@ -306,6 +306,8 @@ def evaluated(text, x):
         "mul": lambda a, b: a.astype(np.float64) * b,
         "ex2": lambda a: np.exp2(a.astype(np.float64)),
         "sub": np.subtract,
+        "neg": np.negative,
+        "max": np.fmax,
         "copysign": lambda sign, of: np.copysign(of, sign),
     }
     for line in text:
@@ -326,8 +328,21 @@ def test_erf():
     assert special[:4].tolist() == [0, 0, 1, -1] and np.signbit(special[:2]).tolist() == [False, True] and np.isnan(special[4])
 
 
+def test_gelu():
+    """The error that its text states, beside the last rounding and less what the approximate exponential may add."""
+    cx = Registers()
+    _, text = lowered(cx, call("gelu", cx.scalar("x")))
+    assert sorted(line.split(".")[0] for line in text) == sorted(["abs", "min", *["fma"] * 6, "ex2", "neg", "max"])
+    x = np.concatenate([np.linspace(-9, 9, 60_001), np.geomspace(1e-30, 4, 5_000), -np.geomspace(1e-30, 4, 5_000)]).astype(np.float32)
+    exact = x.astype(np.float64) * 0.5 * np.vectorize(math.erfc)(-x.astype(np.float64) / math.sqrt(2))
+    error = np.abs(evaluated(text, x) - exact) - 2.0**-24 * np.abs(exact)
+    assert error.max() < 7e-7 - 0.2 * 2.0**-22
+    special = evaluated(text, np.array([0.0, -0.0, math.inf, -math.inf, math.nan], np.float32))
+    assert special[:3].tolist() == [0, 0, math.inf] and abs(special[3]) < 1.2e-7 and np.isnan(special[4])
+
+
 def test_every_function_cites_its_source():
-    functions = {"abs", "exp2", "log2", "rcp", "rsqrt", "sqrt", "tanh", "erf"}
+    functions = {"abs", "exp2", "log2", "rcp", "rsqrt", "sqrt", "tanh", "erf", "gelu"}
     masks = {"<", "<=", ">", ">=", "==", "!=", "and", "or", "not", "where", "min", "max"}
     assert {"+", "-", "*", "/", "f32", "bf16", "f16", "e4m3", "e5m2", "log"} | functions | masks == set(FUNCTIONS)
     assert all("PTX ISA" in f.doc for f in FUNCTIONS.values())
