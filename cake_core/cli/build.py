@@ -133,11 +133,11 @@ def write_artifact(folder: Path, files: dict[str, bytes]) -> None:
     """The artifact, whole or not at all. A folder that holds something else is not replaced."""
     from cake_core import artifact
 
-    if Path.cwd().is_relative_to(folder.resolve()):
+    if Path.cwd().is_relative_to(os.path.realpath(folder)):
         raise click.UsageError(f"'{folder}' holds the current folder: an artifact is replaced whole")
-    if folder.exists() and not ((folder / "manifest.json").is_file() or folder.is_dir() and not any(folder.iterdir())):
-        raise click.UsageError(f"'{folder}' exists and is no artifact; it is left alone")
     try:
+        if folder.exists() and not ((folder / "manifest.json").is_file() or folder.is_dir() and not any(folder.iterdir())):
+            raise click.UsageError(f"'{folder}' exists and is no artifact; it is left alone")
         artifact.write(folder, files)
     except OSError as error:
         raise click.FileError(str(error.filename or folder), error.strerror) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,9 +66,9 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
     from cake_core import artifact
 
     companion = Path(reference) if reference else None
-    if companion and not companion.is_file():
+    if companion and not os.path.isfile(companion):
         raise click.FileError(reference, "no such file")
-    if Path(target).is_dir():
+    if os.path.isdir(target):  # Path.is_dir raises for a name that is too long or in a closed folder
         if arch or kernel or settings:
             raise click.UsageError("an artifact is built already: --arch, --kernel and --set go with a text")
         yield Path(target), companion, ()

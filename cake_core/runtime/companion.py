@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def load_companion(path: Path) -> Companion:
     """Import the file (under a name of its own). Raises LaunchError."""
     path = Path(path)
     spec = importlib.util.spec_from_file_location(f"cake_companion_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None or not os.path.isfile(path):
         raise LaunchError("runtime/companion-missing", f"'{path}' is no Python file")
     module = importlib.util.module_from_spec(spec)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class LoadedArtifact:
 def read_artifact(folder: str | Path) -> LoadedArtifact:
     """Read and verify `manifest.json`, `kernel.cubin` and, of a portable kernel, `kernel.ptx` of `folder`. Raises ArtifactError."""
     folder = Path(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long or in a closed folder
         raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
     manifest = read_manifest(folder)
     cubin = _read(folder, CUBIN, "runtime/artifact-no-cubin", "it was built without an assembler; install one and build again")

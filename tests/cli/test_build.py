@@ -134,9 +134,13 @@ def test_the_current_folder_is_not_replaced(tmp_path, monkeypatch, ptxas, place)
     assert result.exit_code == 2 and "holds the current folder" in result.stderr and [x.name for x in here.iterdir()] == ["sub"]
 
 
-@pytest.mark.parametrize("place", [lambda d: d / "file" / "a", lambda d: d / "file"])
+PLACES = [lambda d: d / "file" / "a", lambda d: d / "file", lambda d: d / ("x" * 300), lambda d: "x" * 5000, lambda d: d / "loop"]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["under a file", "a file", "long name", "long path", "link to itself"])
 def test_a_place_that_can_not_be_written(tmp_path, ptxas, place):
     (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
     result = cake("build", RMSNORM, *ARCH, "--ptxas", ptxas, "-o", place(tmp_path))
     assert result.exit_code == 2 and "internal error" not in result.output
 

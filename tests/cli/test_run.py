@@ -137,6 +137,16 @@ def test_if_available_runs_where_there_is_a_gpu(runs, artifact):
     assert result.exit_code == 1 and "WRONG" in result.stdout
 
 
+@pytest.mark.parametrize("place", ["", "nowhere", "x" * 300, "x" * 5000, "loop", "loop/a"], ids=lambda p: p[:10])
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_a_place_that_holds_nothing(artifact, tmp_path, monkeypatch, command, place):
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    for args in ([place], [str(artifact), "--reference", place or "."]):
+        result = cake(command, *args)
+        assert result.exit_code == 2 and "Could not open file" in result.stderr
+
+
 def test_options_of_a_build_do_not_go_with_an_artifact(runs, artifact):
     runs([GOOD])
     for option in (["--arch", "t"], ["--kernel", "k"], ["--set", "A=1"]):

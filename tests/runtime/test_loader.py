@@ -65,6 +65,12 @@ def test_the_text_of_a_portable_kernel(artifact, fakes, data, code):
     assert load(edit(folder, portable=False)).artifact.ptx is None
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "loop", "loop/a"], ids=lambda n: n[:6])
+def test_a_name_that_no_folder_can_have(tmp_path, name):
+    (tmp_path / "loop").symlink_to("loop")
+    assert refused(tmp_path / name).code == "runtime/artifact-missing"
+
+
 def test_a_missing_folder(tmp_path):
     assert refused(tmp_path / "nothing").code == "runtime/artifact-missing"
 
