@@ -330,7 +330,7 @@ class Body(DeriveContext):
         if isinstance(node, Name) and self.frame.schedule:
             if node.id == f"{self.frame.schedule.name}.n":
                 return replace(node, id=self.frame.counter)
-            if (ahead := self.frame.schedule.ahead(node.id)) is not None:
+            if (ahead := self.frame.schedule.next(node.id)) is not None:
                 return replace(node, id=ahead)
         return node
 

@@ -34,7 +34,7 @@ from cake_core.ir.nodes import (
     Words,
 )
 from cake_core.ir.plan import launch_statement
-from cake_core.ir.schedule import Ragged, read_schedule
+from cake_core.ir.schedule import RAGGED_PARTS, Ragged, read_schedule
 
 OFFSET_BYTES = 4
 
@@ -61,9 +61,10 @@ def _table(tiles: Tiles, fresh) -> Schedule:
         Param(count, None, TypeExpr("i32", span=at), span=at),
         Param(table, "in", TypeExpr("i32", ((Name(count), Int(width)),), span=at), span=at),
     )
-    # The host writes no negative number; said so, since divisions of what may be negative cost more.
-    entry = lambda column: call("max", read(table, i, column), 0)  # noqa: E731
-    b, r0, *others = (entry(column) for column in range(width))
+    # The next item's row is read while this one is worked on. The host writes no negative number, which is said so: divisions
+    # of what may be negative cost more.
+    columns = tuple(fresh(f"{t}_{part}") for part in (RAGGED_PARTS[0], RAGGED_PARTS[1], *(d.name for d in asked.dims)))
+    b, r0, *others = (call("max", name, 0) for name in columns)
     r1 = read(asked.ragged.offsets, add(b, 1))
     return Schedule(
         t,
@@ -77,6 +78,8 @@ def _table(tiles: Tiles, fresh) -> Schedule:
         carried_by(tiles),
         params=params,
         sparing=True,
+        ahead=fresh(f"{t}_ahead"),
+        fetch=lambda at: tuple(Binding(name, read(table, at, n)) for n, name in enumerate(columns)),
     )
 
 

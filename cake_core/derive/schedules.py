@@ -7,12 +7,13 @@ inside a group the first dimension fastest, then the second. `ragged.py` beside 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cake_core.derive.expand import substitute
 from cake_core.ir.build import add, binary, call, div, lift, mod, mul
 from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Binding, Block, Expr, For, If, Let, Name, Param, Stmt, Tiles, Word, Words
+from cake_core.ir.nodes import Assign, Binding, Block, Expr, For, If, Let, Name, Param, Stmt, Tiles, Var, Word, Words
 from cake_core.ir.places import names
 from cake_core.ir.plan import launch_statement
 from cake_core.ir.schedule import read_schedule
@@ -38,6 +39,8 @@ class Schedule:
     seek: Block = ()  # what finds the item of a linear index
     guard: Expr | None = None  # whether there is one
     sparing: bool = False  # coordinates that a role does not use are left out
+    fetch: Callable[[Expr | str], tuple[Binding, ...]] = lambda index: ()  # variables that coordinates are made of, read one item ahead
+    ahead: str = ""  # a name for the index of that item
     following: tuple[Binding, ...] = ()  # the coordinates of the cluster's next item, and what they are computed from
 
     def carried_as(self, pattern: tuple[str, ...]) -> tuple[Binding, ...]:
@@ -56,17 +59,23 @@ class Schedule:
         lets += tuple(Let((p,), span=at) for p in parts) if self.sparing else (Let(parts, span=at),)
         lets += tuple(Let((b,), span=b.span) for b in carried)
         lets += tuple(Let((b,), span=at) for b in needed(self.following, used))
+        read = {n.id for p in parts for n in names(p.value)}
+        if ahead := needed(self.fetch(self.ahead), read):
+            last = binary("-", self.total, 1)  # behind it there is none: it is read again, and not used
+            lets += (Let((Binding(self.ahead, call("min", add(self.index, "cluster.count"), last)),), span=at),)
+            lets += tuple(Assign(Name(b.name), b.value, span=at) for b in ahead)
         item = (*lets, *body)
         if not self.persistent:
             return (Let((Binding(self.index, Name("cluster.id")),), span=at), *item)
         if self.guard is not None:
             item = (If(self.guard, item, span=at),)
         words = Words((Word("step", Name("cluster.count")),))
-        start = tuple(replace(s, span=at) for s in self.start)
+        first = needed(self.fetch(Name("cluster.id")), read)
+        start = (*(Var((b,), span=at) for b in first), *(replace(s, span=at) for s in self.start))
         seek = tuple(replace(s, span=at) for s in self.seek)
         return (*start, For((self.index,), Name("cluster.id"), self.total, words, (*seek, *item), span=at))
 
-    def ahead(self, name: str) -> str | None:
+    def next(self, name: str) -> str | None:
         """What `t.next.D`, a coordinate of the next item, is called in the derived form; None for another name."""
         coordinates = (b.name for b in self.following[-len(self.parts) :])
         known = {f"{self.name}.next.{part}": n for part, n in zip(self.parts, coordinates, strict=bool(self.following))}

@@ -52,6 +52,7 @@ def visit(kernel, off, heads, ctas):
     if kernel.manifest.plan is not None:
         tensors["t_items"] = make_items(kernel.manifest, scalars, {"OFF": off}, ctas)
         scalars["t_count"] = len(tensors["t_items"])
+        ctas = min(ctas, len(tensors["t_items"]))  # as a launch does
     held = dict(tensors)
     Grid(kernel.lowered.ptx, asdict(kernel.manifest), scalars, held, False).run(ctas)
     return held
