@@ -25,7 +25,7 @@ SHAPES = {
     "softmax/softmax": ({"CMAX": 1024, "WARPS": 2, "CTAS": 1}, [(0, 64), (1, 8), (12, 1024), (12, 520)]),
     "softmax/softmax_short": ({"CMAX": 1024, "WARPS": 2}, [(0, 64), (12, 1024), (12, 520)]),
     "softmax/softmax_cluster": ({"CMAX": 1024, "WARPS": 2, "CTAS": 2, "RESIDENT": 1}, [(1, 8), (12, 1024), (12, 520), (9, 264)]),
-    "quantize/quantize_e4m3": ({"CMAX": 2048, "WARPS": 2, "CTAS": 2}, [(1, 16), (9, 2048), (12, 1040)]),
+    "quantize/quantize_e4m3": ({"CMAX": 2048, "WARPS": 2}, [(1, 16), (9, 2048), (12, 1040)]),
     "elementwise/silu_mul_bias": ({"WARPS": 2}, [(1, 8), (5, 520), (9, 1024)]),
     "elementwise/scale_shift": ({"WARPS": 2}, [(1, 1, 8), (2, 5, 520), (3, 4, 512)]),
 }
