@@ -108,10 +108,9 @@ class Expressions(Calls, CheckContext):
     # --- names
 
     def _name(self, e: Name) -> Expr:
-        built = self.builtins().get(e.id)
-        if built is not None:
+        symbol = self.scope.find(e.id)  # a name that is built in is never declared
+        if symbol is None and (built := self.builtins().get(e.id)) is not None:
             return built if isinstance(built, Int) else typed(e, built)
-        symbol = self.scope.find(e.id)
         if symbol is None and "." in e.id:
             base, _, attribute = e.id.rpartition(".")
             if (found := self.scope.find(base)) is not None and isinstance(found.type, Tile | Value):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 
 from cake_core.ir.nodes import Block, Call, Expr, For, If, Node, Role, Stmt, While
 
@@ -20,18 +21,22 @@ def nested(s: Stmt) -> tuple[Block, ...]:
 
 def calls(node) -> Iterator[Call]:
     """All calls in the expressions of one statement, not those of nested statements."""
-    if isinstance(node, tuple):
-        for x in node:
-            yield from calls(x)
-    elif isinstance(node, Node):
-        if isinstance(node, Call):
-            yield node
-        for f in fields(node):
-            value = getattr(node, f.name)
-            if f.name not in ("span", "type", "label") and isinstance(value, Expr | tuple | Node):
-                if isinstance(value, Stmt) or isinstance(value, tuple) and value and isinstance(value[0], Stmt):
-                    continue
-                yield from calls(value)
+    if isinstance(node, Call):
+        yield node
+    for name in _parts(type(node)):
+        value = getattr(node, name)
+        for x in value if isinstance(value, tuple) else (value,):
+            if isinstance(x, tuple):
+                for y in x:
+                    yield from calls(y)
+            elif isinstance(x, Node) and not isinstance(x, Stmt):
+                yield from calls(x)
+
+
+@cache
+def _parts(kind: type[Node]) -> tuple[str, ...]:
+    """The fields of a node that may hold others."""
+    return tuple(f.name for f in fields(kind) if f.name not in ("span", "type", "label"))
 
 
 def own_expressions(s: Stmt) -> Iterator[Expr]:
