@@ -175,6 +175,10 @@ def report(built, folder: Path) -> None:
     table("Roles", ("role", "warps of the CTA", "instances", "warps each", "pads", "regs"), roles)
     if m.shared_map:
         table("Shared memory", ("name", "offset", "bytes", "holds", "swizzle"), [_shared_row(x) for x in m.shared_map], _free(built.arch, plan))
+    if plan.tensors:
+        used = sum(t.columns for t in plan.tensors.values())
+        note = f"{used} of {built.arch.limit('tensor_columns')} columns, taken as the least power of two that holds them"
+        table("Tensor memory", ("name", "column", "columns", "holds"), [_tensor_row(t) for t in plan.tensors.values()], note)
     if m.pipelines:
         table("Pipelines", ("pipeline", "slots", "buffers", "from", "to", "barriers"), [_pipeline_row(p) for p in m.pipelines])
     if a := m.assembled:
@@ -195,6 +199,11 @@ def _shared_row(x: dict) -> tuple:
     if x["kind"] == "buffer":
         return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]", x["swizzle"] or None
     return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrival{'s' if x['count'] != 1 else ''} a phase", None
+
+
+def _tensor_row(t) -> tuple:
+    slots = "".join(f"[{s}]" for s in t.slots)
+    return t.name, t.column, t.columns, f"{t.elem}{slots}[{', '.join(map(str, t.shape))}]"
 
 
 def _free(arch, plan) -> str:

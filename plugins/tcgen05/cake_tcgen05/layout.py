@@ -11,6 +11,8 @@ from cake_tcgen05.engine import LANES, WARP_LANES
 
 #: Columns of a slice, and of the runs that stores may take: 16 bytes of 16-bit elements.
 GRANULE = 8
+#: Columns of tiles that are narrower than a run.
+NARROW = (1, 2, 4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,9 @@ class TensorRows(Layout):
             return None
         if len(shape) == 1:
             return 1 if words.get("over") == "row" and elem.bits == 32 else None
-        return shape[1] if len(shape) == 2 and shape[1] % GRANULE == 0 else None
+        if len(shape) != 2 or shape[1] * elem.bits % 32 or shape[1] % GRANULE and shape[1] not in NARROW:
+            return None
+        return shape[1]
 
     def origin(self, cx: LowerContext, words: dict[str, object]) -> tuple[Operand, ...]:
         return (cx.thread,) if words.get("over") == "row" else (cx.thread, 0)
