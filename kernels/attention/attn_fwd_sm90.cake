@@ -62,7 +62,7 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
     }
   }
 
-  role math[2]: 1 warpgroup regs 240 once {
+  role math[2]: 1 warpgroup regs 240 {
     frag s: f32[64, BN], p: bf16[64, BN], o: f32[64, 128]
     frag m: f32[64] over row, l: f32[64] over row part sum, al: f32[64] over row, mb: f32[64] over row
 
