@@ -63,7 +63,7 @@ def votes(typed, registry):
 @pytest.mark.parametrize("arch", ["sm80", "sm90", "sm100"])
 @pytest.mark.parametrize("name", ["any", "all"])
 def test_of_a_condition(votes, name, arch):
-    (vote,) = votes(f"if vote.{name}(leader) {{ n = n + 1 }}", arch)
+    (vote,) = (v for v in votes(f"if vote.{name}(leader) {{ n = n + 1 }}", arch) if v.startswith("vote"))
     assert re.fullmatch(rf"vote\.sync\.{name}\.pred %p\d+, %p\d+, -1", vote)
 
 
