@@ -29,7 +29,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     torch.manual_seed(args.seed)
-    kernels = {folder.name: cake.load(folder) for folder in args.artifacts}
+    loaded = {folder.name: cake.load(folder) for folder in args.artifacts}
+    names = [k.manifest.kernel for k in loaded.values()]
+    # A side bears its kernel's name, and its folder's where several artifacts are of one kernel.
+    kernels = {k.manifest.kernel if names.count(k.manifest.kernel) == 1 else folder: k for folder, k in loaded.items()}
     shapes = [tuple(map(int, s.split("x"))) for s in args.shape] if args.shape else SHAPES
     found = []
     for r, c in shapes:

@@ -18,10 +18,21 @@ README = HERE.parent / "README.md"
 MARKS = re.compile(r"(?<=<!-- results, written by bench/table.py -->\n).*?(?=<!-- end of results -->)", re.S)
 #: Rates that a side may carry: key in the JSON and the unit shown.
 RATES = {"tflop_per_s": "TFLOP/s", "gb_per_s": "GB/s"}
-#: What a kernel is timed beside; any other side is a kernel of ours, `cake` the one that the file is named after.
-OTHERS = {"torch": "torch", "copy": "a copy", "compiled": "torch.compile", "cudnn": "cuDNN", "fa3": "FlashAttention-3", "triton": "Triton"}
+#: What a kernel is timed beside. Where a side is called `cake`, it alone is ours, and every other side stands beside it; in a file
+#: without one, the sides that are not listed here are ours.
+OTHERS = {
+    "torch": "torch",
+    "copy": "a copy",
+    "compiled": "torch.compile",
+    "cudnn": "cuDNN",
+    "flash3": "FlashAttention-3",
+    "eager": "torch, eager",
+    "cublaslt": "cuBLASLt with tanh GELU",
+    "product": "torch.matmul alone",
+    "cake_product": "our product alone",
+}
 #: Fields of a measured row that name no size.
-NO_SIZE = ("bytes", "planning_us")
+NO_SIZE = ("bytes", "flop", "planning_us", "equal_to_torch", "labels_agree", "lists_agree")
 
 
 def read(folder: Path = HERE / "results") -> dict[str, dict]:
@@ -44,12 +55,17 @@ def measured(result: dict) -> list[dict]:
 
 
 def ours(row: dict) -> list[str]:
-    return [side for side in row["burst"]["sides"] if side not in OTHERS]
+    sides = row["burst"]["sides"]
+    return ["cake"] if "cake" in sides else [side for side in sides if side not in OTHERS]
+
+
+def _shape(row: dict) -> str:
+    sizes = [k if v is True else f"{k} {v}" for k, v in row.items() if k not in NO_SIZE and isinstance(v, int) and v is not False]
+    return ", ".join(sizes) or "x".join(map(str, row.get("shape", ())))
 
 
 def _lines(name: str, row: dict) -> list[str]:
-    shape = ", ".join(k if v is True else f"{k} {v}" for k, v in row.items() if k not in NO_SIZE and isinstance(v, int) and v is not False and k != "equal_to_torch")
-    out = []
+    shape, out = _shape(row), []
     for side in ours(row):
         kernel = name if side == "cake" else side
         sustained = f"{_rate(row['sustained']['sides'][side])}; {_others(row['sustained'], side)}" if "sustained" in row else ""
@@ -64,7 +80,8 @@ def _rate(side: dict) -> str:
 def _others(mode: dict, side: str) -> str:
     """Medians of the same run: a ratio above 1 is for Cake."""
     sides = mode["sides"]
-    return ", ".join(f"{OTHERS[s]} {_rate(v)} ({v['median_us'] / sides[side]['median_us']:.3f})" for s, v in sides.items() if s in OTHERS)
+    beside = {s: v for s, v in sides.items() if s != side and (side == "cake" or s in OTHERS)}
+    return ", ".join(f"{OTHERS.get(s, s)} {_rate(v)} ({v['median_us'] / sides[side]['median_us']:.3f})" for s, v in beside.items())
 
 
 def _correct(results: dict[str, dict]) -> str:
