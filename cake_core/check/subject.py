@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Effect
-from cake_core.ir.nodes import Block, Expr, For, If, Kernel, Name, Op, Role, Stmt, While
+from cake_core.ir.nodes import Block, Expr, For, If, Kernel, Name, Role, Stmt, While
 from cake_core.ir.places import names
 from cake_core.ir.plan import Plan, RolePlan, read_plan
-from cake_core.ir.visit import calls
+from cake_core.primitive.asking import effects_of
 from cake_core.ir.types import Level, Scalar
 
 
@@ -45,13 +45,7 @@ class Subject:
 
     def effects(self, s: Stmt) -> tuple[Effect, ...]:
         """Effects of one statement itself: its operation's and those of the functions that it calls."""
-        out: list[Effect] = []
-        if isinstance(s, Op) and (operation := self.registry.operations.get(s.name)) is not None:
-            out += operation.effects(s)
-        for c in calls(s):
-            if (function := self.registry.functions.get(c.name)) is not None:
-                out += function.effects(c)
-        return tuple(out)
+        return effects_of(s, self.registry)
 
     def executed(self, role: Role) -> Iterator[Executed]:
         """The statements of a role in text order, with how many threads of an instance run each."""

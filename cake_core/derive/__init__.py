@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
-from cake_core.derive.accesses import effects_of, operation_with, touches
+from cake_core.derive.accesses import operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
@@ -25,6 +25,7 @@ from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
 from cake_core.primitive import Form, PipelinePlan, Protocol, ThreadGroup
+from cake_core.primitive.asking import answering, effects_of
 
 __all__ = ["derive"]
 
@@ -164,8 +165,10 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
             if not isinstance(s, Op) or (operation := registry.operations.get(s.name)) is None:
                 continue
             with sink.collecting(role=role.name, span=s.span):
-                asked += [Asked(d, s.name, s.span) for d in operation.demands(s, cx)]
-                for name, layout in operation.fragments(s, cx).items():
+                with answering(operation, "demands", s.span):
+                    demands, fragments = operation.demands(s, cx), operation.fragments(s, cx)
+                asked += [Asked(d, s.name, s.span) for d in demands]
+                for name, layout in fragments.items():
                     have, span = mine.setdefault(name, (layout, s.span))
                     if have != layout:
                         related = (Related(f"as layout '{have}' here", span),)

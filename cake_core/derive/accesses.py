@@ -13,7 +13,7 @@ from cake_core.effects import Access, Effect
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Kernel, Op, Stmt
 from cake_core.ir.places import root
-from cake_core.ir.visit import calls
+from cake_core.primitive.asking import effects_of
 from cake_core.source import Span
 
 
@@ -25,17 +25,6 @@ class Touch:
     buffer: str
     access: Access
     by: Stmt
-
-
-def effects_of(s: Stmt, registry) -> tuple[Effect, ...]:
-    """Effects of one statement itself: its operation's and those of the functions that it calls."""
-    out: list[Effect] = []
-    if isinstance(s, Op) and (operation := registry.operations.get(s.name)) is not None:
-        out += operation.effects(s)
-    for c in calls(s):
-        if (function := registry.functions.get(c.name)) is not None:
-            out += function.effects(c)
-    return tuple(out)
 
 
 def touches(kernel: Kernel, registry) -> list[Touch]:

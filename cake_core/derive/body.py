@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from math import gcd
 
-from cake_core.derive.accesses import effects_of, operation_with
+from cake_core.derive.accesses import operation_with
 from cake_core.derive.distribution import Around, Fragments, choose, distribution, on_grid
 from cake_core.derive.guards import slots_first
 from cake_core.derive.held import HeldSlots
@@ -44,6 +44,7 @@ from cake_core.ir.places import names, place_of, root
 from cake_core.ir.types import Scalar, Tile, element_of
 from cake_core.ir.visit import own_expressions
 from cake_core.primitive import DeriveContext, Distribution, Function, HandOff, Layout, PipelinePlan, Protocol, Signal
+from cake_core.primitive.asking import answering, effects_of
 from cake_core.primitive.distributions import joined
 from cake_core.source import Span
 
@@ -259,7 +260,8 @@ class Body(DeriveContext):
         operation = self.frame.registry.operations[s.name]
         self.distribution = self.fragments.of(s.value) if s.value is not None else None
         s = self._functions(s)
-        out = operation.derive(s, self)
+        with answering(operation, "derive", s.span):
+            out = operation.derive(s, self)
         for e in effects_of(s, self.frame.registry):
             if isinstance(e, WaitGroup) and e.queue in self.landing or self._crosses(e) and not isinstance(e.completion, InGroup):
                 self.unfenced.append(s.span)
@@ -309,7 +311,9 @@ class Body(DeriveContext):
         before = self.distribution
         self.distribution = function.lies(call, self.fragments.of) or before
         try:
-            return function.derive(replace(call, args=self._arguments(call, function.arguments)), self)
+            args = self._arguments(call, function.arguments)
+            with answering(function, "derive", call.span):
+                return function.derive(replace(call, args=args), self)
         finally:
             self.distribution = before
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cake_core.derive.accesses import Touch, effects_of
+from cake_core.derive.accesses import Touch
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode, Proxy
@@ -14,6 +14,7 @@ from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, 
 from cake_core.ir.places import root
 from cake_core.ir.plan import pair_rank
 from cake_core.ir.visit import nested
+from cake_core.primitive.asking import effects_of
 from cake_core.primitive import PipelinePlan, Signal
 
 

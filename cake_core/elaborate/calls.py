@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
+from cake_core.effects import Effect
 from cake_core.elaborate.scope import suggestion
 from cake_core.elaborate.typing import described, is_float, is_int, is_register_tile, literal, typed
 from cake_core.ir import ranges
 from cake_core.ir.build import INTEGER_CALLS, integer_call
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Name, Option, Tuple
-from cake_core.ir.types import ELEMENTS, Named, Scalar, Unknown, Value, Values
+from cake_core.ir.types import ELEMENTS, Named, Scalar, Type, Unknown, Value, Values
+from cake_core.primitive.asking import answering
 
 #: Casts of the core: two views of the same 32 bits.
 INTEGER_CASTS = ("i32", "u32")
@@ -53,7 +55,20 @@ class Calls:
             raise fail("type/unknown-function", f"unknown function '{e.name}'", e.function.span, fix=suggestion(e.name, known, "functions"))
         self.need_capabilities(function, e)
         self._options(out, function)
-        return typed(out, function.result(out, self))
+        return typed(out, self.result_of(function, out))
+
+    def result_of(self, function, call: Call) -> Type:
+        """What a plugin's function says of its result."""
+        with answering(function, "result", call.span):
+            return function.result(call, self)
+
+    def effects_of(self, call: Call) -> tuple[Effect, ...]:
+        """What a plugin's function does to memory; nothing for the functions of the core."""
+        function = self.registry.functions.get(call.name)
+        if function is None:
+            return ()
+        with answering(function, "effects", call.span):
+            return function.effects(call)
 
     def _argument(self, a: Expr, symbol: str | None) -> Expr:
         """An argument; `symbol` is the function that takes a bare name there."""

@@ -152,12 +152,12 @@ class Expressions(Calls, CheckContext):
             return typed(out, t)
         if e.op == "not" and is_mask(t) or e.op == "-" and is_index_tile(t):
             function = self._operator(e.op, e, t)
-            return typed(out, function.result(Call(Name(e.op, span=e.span), (operand,), span=e.span), self))
+            return typed(out, self.result_of(function, Call(Name(e.op, span=e.span), (operand,), span=e.span)))
         if e.op == "-" and is_int(t):
             return typed(out, Scalar(t.elem, t.level, ranges.neg(t.range)))
         if e.op == "-" and is_float_like(t):
             function = self._operator("-", e, t)
-            return typed(out, function.result(Call(Name("-", span=e.span), (operand,), span=e.span), self))
+            return typed(out, self.result_of(function, Call(Name("-", span=e.span), (operand,), span=e.span)))
         raise fail("type/operand", f"'{e.op}' does not apply to {described(t)}", e.span)
 
     def _binary(self, e: Binary) -> Expr:
@@ -224,7 +224,7 @@ class Expressions(Calls, CheckContext):
             raise fail("type/no-operator", f"'{e.op}' is not defined on {described(left.type)} and {described(right.type)}", e.span, why="no installed plugin offers it")
         self.need_capabilities(function, e)
         call = Call(Name(e.op, span=e.span), (left, right), span=e.span)
-        return typed(replace(e, left=left, right=right), function.result(call, self))
+        return typed(replace(e, left=left, right=right), self.result_of(function, call))
 
     def to_float(self, e: Expr) -> Expr:
         """Integer literals stand for floats where floats are meant; anything else must be cast."""

@@ -11,6 +11,7 @@ from cake_core.ir.nodes import Expr, Int, Name, Op, Tuple, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
 from cake_core.primitive import Operation, Parameter, WordSpec
+from cake_core.primitive.asking import answering
 from cake_core.source import Span
 
 
@@ -41,7 +42,8 @@ class Operations:
         out = replace(op, operands=operands, value=value, words=words)
         parts = (*operands, *((value,) if value is not None else ()), *(w.value for w in words.items))
         if not any(isinstance(e.type, Unknown) for e in parts):
-            primitive.check(out, self)
+            with answering(primitive, "check", op.span):
+                primitive.check(out, self)
         return out
 
     def _value(self, op: Op, primitive: Operation) -> Expr | None:

@@ -186,7 +186,7 @@ class Statements(Declarations, Roles):
             if isinstance(value.type, Values):
                 raise fail("type/let", f"'{b.name}' would name {len(value.type.items)} results", b.span, fix="assign them to fragments: `(a, b) = ..`")
             at_top = self.role is None and not self.inside  # roles and the launch read these: one value each
-            if at_top and self.form is Form.SCHEDULE and (reads := next((c for c in calls(value) if self.registry.functions.get(c.name) and self.registry.functions[c.name].effects(c)), None)):
+            if at_top and self.form is Form.SCHEDULE and (reads := next((c for c in calls(value) if self.effects_of(c)), None)):
                 raise fail("type/not-implemented", "a read of memory outside roles is not implemented yet", reads.span, fix="read it in the roles")
             self.scope.bind(b.name, Symbol("let", held(value), b.span), shadows=() if at_top else ("let", "slot", "loop variable"))
             out.append(replace(b, value=value))

@@ -1,0 +1,39 @@
+"""A primitive that throws while it is asked anything ends in a finding at its statement, never in a traceback."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from cake_core.diagnostics import CakeError
+from cake_core.pipeline import build
+from cake_core.plugins import load_registry
+from cake_core.source import Source
+
+KERNEL = Path(__file__).resolve().parents[2] / "kernels" / "rmsnorm" / "rmsnorm.cake"
+
+
+def failing(primitive, method: str):
+    """The same primitive, but `method` throws."""
+
+    def throw(self, *args):
+        raise ValueError("a fault of its own")
+
+    kind = type("Failing", (type(primitive),), {method: throw})
+    return kind(**{f.name: getattr(primitive, f.name) for f in fields(primitive)})
+
+
+OPERATION = [("operations", "store", m) for m in ("check", "demands", "fragments", "derive", "effects")]
+FUNCTION = [("functions", "load", m) for m in ("result", "derive", "effects")] + [("functions", "*", "result")]
+
+
+@pytest.mark.parametrize("kind, name, method", OPERATION + FUNCTION)
+def test_it_is_named_with_its_statement(kind, name, method):
+    registry = load_registry()
+    offered = dict(getattr(registry, kind))
+    offered[name] = failing(offered[name], method)
+    with pytest.raises(CakeError) as error:
+        build(Source(KERNEL.name, KERNEL.read_text()), replace(registry, **{kind: offered}), "sm90")
+    found = [d for d in error.value.diagnostics if d.code == "plugin/primitive-failed"]
+    assert found and all(f"'{name}'" in d.message and "a fault of its own" in d.message for d in found)
+    assert all(d.span is not None and d.span.line for d in found)
