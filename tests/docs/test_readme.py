@@ -6,39 +6,16 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
 import shutil
-import subprocess
 import sys
-import sysconfig
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from newcomer import ROOT, arrive, expected, matches, steps
 
-from cake_core.diagnostics import CakeError
 from cake_core.pipeline import NOT_ANALYSED
-from cake_core.runtime.driver import driver
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
-#: What a copy of the repository leaves out: nothing that is committed.
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "out", "dist", "build", "__pycache__", ".pytest_cache", ".hypothesis", ".ruff_cache")
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: first word and rest of its info string."""
-
-    language: str
-    mark: str
-    text: str
-
-
-def blocks() -> list[Block]:
-    return [Block(*(info.split(maxsplit=1) + ["", ""])[:2], text) for info, text in FENCE.findall(TEXT)]
 
 
 def script(path: Path, name: str):
@@ -49,73 +26,17 @@ def script(path: Path, name: str):
     return module
 
 
-def matches(expected: str, output: str) -> bool:
-    """Line by line; a line `...` stands for any number of lines."""
-    lines = (".*?" if line == "..." else re.escape(line) + r"\n" for line in expected.splitlines())
-    return re.fullmatch("".join(lines), output if output.endswith("\n") else output + "\n", re.S) is not None
-
-
-def has_gpu() -> bool:
-    try:
-        return driver().device_count() > 0
-    except CakeError:
-        return False
-
-
-@dataclass
-class Place:
-    """A copy of the repository and the surroundings in which a newcomer's shell would run."""
-
-    folder: Path
-    env: dict[str, str]
-
-    def bash(self, command: str, strict: bool = False) -> tuple[int, str]:
-        arguments = ["bash", *(["-eu"] if strict else []), "-c", command]
-        done = subprocess.run(arguments, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-        return done.returncode, done.stdout
-
-    def python(self, command: str) -> str:
-        code, output = self.bash(f". .venv/bin/activate && python - <<'END'\n{command}\nEND")
-        assert code == 0, output
-        return output
-
-
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Place:
-    """Dependencies are lent from where these tests run, so that no index is asked; this project itself is not."""
-    base = tmp_path_factory.mktemp("newcomer")
-    folder, home, lent, programs = (base / n for n in ("cake", "home", "lent", "programs"))
-    shutil.copytree(ROOT, folder, ignore=LEFT_OUT)
-    for d in (home, lent, programs):
-        d.mkdir()
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if not entry.name.lower().startswith(("cake", "_cake", "__editable", "__pycache__")) and entry.suffix != ".pth":
-            (lent / entry.name).symlink_to(entry)
-    python3 = programs / "python3"
-    python3.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python3.chmod(0o755)
-    env = {"HOME": str(home), "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(lent), "LC_ALL": "C.UTF-8"}
-    env |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
-    return Place(folder, env)
-
-
-def sections() -> list[tuple[Block, list[Block]]]:
-    """Every command with the outputs behind it."""
-    found: list[tuple[Block, list[Block]]] = []
-    for b in blocks():
-        if b.language == "text":
-            found[-1][1].append(b)
-        else:
-            found.append((b, []))
-    return found
+def place(tmp_path_factory):
+    return arrive(tmp_path_factory.mktemp("newcomer"))
 
 
 def test_the_first_command_and_the_tour(place):
     """One test, since each step stands on the one before."""
     assert shutil.which("bash"), "the README's commands are for a shell"
     began = False
-    for number, (block, outputs) in enumerate(sections()):
-        expected = "".join(b.text for b in outputs if not (b.mark == "no-gpu" and has_gpu()))
+    for number, (block, outputs) in enumerate(steps(TEXT)):
+        wanted = expected(outputs)
         if block.language == "sh" and "pytest" in block.text:
             continue  # by .ci/run
         if block.language == "sh":
@@ -127,12 +48,12 @@ def test_the_first_command_and_the_tour(place):
             continue
         else:
             output = place.python(block.text)
-        assert not outputs and not output or matches(expected, output), f"block {number}:\n{block.text}\nprinted\n{output}\nand README.md says\n{expected}"
+        assert not outputs and not output or matches(wanted, output), f"block {number}:\n{block.text}\nprinted\n{output}\nand README.md says\n{wanted}"
 
 
 def test_what_the_readme_runs():
     """The test above ran what it says: two setups, at least six steps, and the steps of a GPU are marked."""
-    commands = [b for b, _ in sections()]
+    commands = [b for b, _ in steps(TEXT)]
     assert {b.language for b in commands} == {"sh", "python"}
     assert sum("venv" in b.text and "pip install" in b.text for b in commands) == 2
     assert len(commands) >= 8
@@ -173,6 +94,6 @@ def test_what_it_says_is_not_proved():
     assert {"deadlock", "data races"} <= set(NOT_ANALYSED)
 
 
-@pytest.mark.parametrize("expected, output, same", [("a\n...\nc\n", "a\nb\nb\nc\n", True), ("a\n...\nc\n", "a\nc\n", True), ("a\n", "a\nb\n", False), ("a.c\n", "abc\n", False), ("...\nb\n", "a\nb\n", True)])
-def test_how_outputs_are_compared(expected, output, same):
-    assert matches(expected, output) is same
+@pytest.mark.parametrize("wanted, output, same", [("a\n...\nc\n", "a\nb\nb\nc\n", True), ("a\n...\nc\n", "a\nc\n", True), ("a\n", "a\nb\n", False), ("a.c\n", "abc\n", False), ("...\nb\n", "a\nb\n", True)])
+def test_how_outputs_are_compared(wanted, output, same):
+    assert matches(wanted, output) is same
