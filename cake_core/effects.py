@@ -55,6 +55,7 @@ class BySignal:
     barrier: Expr | None
     bytes: int
     multicast: bool = False
+    mask: int | None = None  # bit i: CTA i of the cluster receives the data; None in the schedule form, and without multicast
     cta: Expr | None = None  # rank in the cluster of the CTA whose barrier receives them; None: the destination's own
 
 

@@ -17,7 +17,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FLOORS = (
     ("cli",),
     ("pipeline",),
-    ("lower", "check", "derive"),
+    ("lower", "check", "derive", "prove"),
+    ("machine", "rules"),
+    ("facts",),
     ("elaborate", "syntax"),
     ("plugins",),
     ("primitive",),

@@ -79,7 +79,8 @@ class Load(Operation):
         """`bytes` are what one destination CTA's barrier receives: of the whole tile, where a multicast is not yet cut."""
         copy = _copy(op, 1)
         multicast = op.words.get("multicast") is not None or op.words.get("mask") is not None
-        done = BySignal(op.words.get("signal"), copy.bytes, multicast, op.words.get("at"))
+        mask = op.words.get("mask")
+        done = BySignal(op.words.get("signal"), copy.bytes, multicast, mask.value if isinstance(mask, Int) else None, op.words.get("at"))
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),

@@ -1,0 +1,340 @@
+"""Facts of an elaborated derived kernel: `facts_of`. One pass over the text; nothing is decided here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+
+from cake_core import effects as declared
+from cake_core.architecture import Architecture
+from cake_core.facts.schema import (
+    Access,
+    Act,
+    Arrive,
+    AtOnce,
+    BarrierRef,
+    Block,
+    Branch,
+    By,
+    Commit,
+    Completion,
+    Drain,
+    EngineArrive,
+    Event,
+    Extent,
+    Facts,
+    Init,
+    Loop,
+    Meet,
+    Node,
+    Region,
+    RoleFacts,
+    Set,
+    Tensor,
+    Wait,
+    While,
+    WithBytes,
+    WithCommit,
+    WithGroup,
+)
+from cake_core.ir import nodes as ir
+from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, binary, lift
+from cake_core.ir.flow import conjuncts, walk
+from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
+from cake_core.ir.places import names, place_of, root
+from cake_core.ir.plan import Plan, read_plan
+from cake_core.ir.types import ELEMENTS, Scalar, Tile
+from cake_core.ir.visit import calls
+from cake_core.primitive.asking import effects_of
+from cake_core.source import Span
+
+Env = dict[str, Expr]
+
+
+def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
+    """The facts of `kernel`, an elaborated derived form. Raises CakeError where a primitive fails when it is asked for effects."""
+    groups = {"warp": 1, **{n: g.warps for n, g in registry.groups.items()}}
+    plan = read_plan(kernel, groups | {f"{n}s": w for n, w in groups.items()}, registry.spaces)
+    reader = _Reader(kernel, registry, plan)
+    before, roles, after = [], [], []
+    env: Env = {}
+    for s in kernel.body:
+        if isinstance(s, Role):
+            roles.append((s, dict(env)))
+        else:
+            (after if roles else before).extend(reader.scope(None, env).statement(s))
+    by_name = {r.name: r for r in plan.roles}
+    return Facts(
+        kernel=kernel.name,
+        arch=arch.name,
+        scalars=tuple(p.name for p in kernel.params if p.mode is None and p.declared.name in ("i32", "u32", "i64", "u64")),
+        tensors=tuple(_tensor(p, reader) for p in kernel.params if p.mode is not None),
+        requires=tuple(e for c in kernel.clause(ir.Require) for e in c.exprs),
+        assumes=tuple(e for c in kernel.clause(ir.Assume) for e in c.exprs),
+        cluster=plan.cluster,
+        axis=kernel.cluster.axis.name if kernel.cluster else None,
+        pair=plan.pair,
+        warps=plan.warps,
+        launch=replace(plan.launch, items=inline(plan.launch.items, env)),
+        roles=tuple(RoleFacts(by_name[r.name], reader.scope(r, at).block(r.body)) for r, at in roles),
+        before=tuple(before),
+        after=tuple(after),
+        barriers=plan.barriers,
+        buffers=plan.buffers,
+        columns=plan.tensors,
+    )
+
+
+def inline(e, env: Env):
+    """An expression (or a part of one) with names written out and constants folded."""
+    match e:
+        case Name(id):
+            return env.get(id, e)
+        case Binary(op, a, b):
+            x, y = inline(a, env), inline(b, env)
+            return e if x is a and y is b else replace(binary(op, x, y), span=e.span, type=e.type)
+        case tuple():
+            return tuple(inline(x, env) for x in e)
+    if not is_dataclass(e):
+        return e
+    changed = {}
+    for f in fields(e):
+        if f.name not in ("span", "type", "function") and (new := inline(old := getattr(e, f.name), env)) is not old:
+            changed[f.name] = new
+    return replace(e, **changed) if changed else e
+
+
+def _tensor(p: ir.Param, reader: _Reader) -> Tensor:
+    t = reader.types.get(p.name)
+    shape = tuple(lift(d) for d in t.shape) if isinstance(t, Tile) else ()
+    return Tensor(p.name, p.mode, t.elem.bits if isinstance(t, Tile) else 0, shape, p.span)
+
+
+@dataclass(slots=True)
+class _Reader:
+    kernel: Kernel
+    registry: object
+    plan: Plan
+    count: int = 0
+    types: dict[str, Tile] = field(init=False)  # of parameters, shapes as expressions
+
+    def __post_init__(self) -> None:
+        self.types = {
+            p.name: Tile("global", ELEMENTS[p.declared.name], p.declared.groups) for p in self.kernel.params if p.mode is not None
+        }
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+    def scope(self, role: Role | None, env: Env) -> _Scope:
+        return _Scope(self, set(_assigned(role.body)) if role else set(), env)
+
+
+def _assigned(body: ir.Block):
+    """Names that are variables: their value at a place depends on the way there."""
+    for s in walk(body):
+        match s:
+            case Var(bindings):
+                yield from (b.name for b in bindings)
+            case Assign(Name(id)):
+                yield id
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Reads statements of one block. `env`: what names stand for; `variables`: names that events set."""
+
+    reader: _Reader
+    variables: set[str]
+    env: Env
+    taken: set[str] = field(default_factory=set)
+
+    def block(self, block: ir.Block) -> Block:
+        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        return tuple(node for s in block for node in inner.statement(s))
+
+    def statement(self, s: Stmt, by: By = By.ALL, warp: int | None = None) -> tuple[Node, ...]:
+        match s:
+            case Declare():
+                return ()
+            case For(pattern, lo, hi):
+                return (self._loop(s),)
+            case ir.While(test, _, body):
+                number = self.reader.number()
+                return (While(number, self.value(test), self.block(body), s.span),)
+            case If():
+                return self._if(s, by, warp)
+        return self._event(s, by, warp)
+
+    def value(self, e: Expr) -> Expr:
+        return inline(e, self.env)
+
+    # --- scopes ----------------------------------------------------------------------------------------------------
+
+    def _loop(self, s: For) -> Loop:
+        number = self.reader.number()
+        lo, hi = self.value(s.lo), self.value(s.hi)
+        step = s.words.get("step")
+        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        var = inner._bind(s.pattern[0])
+        body = tuple(node for x in s.body for node in inner.statement(x))
+        self.taken.discard(var)
+        return Loop(number, var, lo, hi, self.value(step) if step is not None else Int(1), body, s.span)
+
+    def _bind(self, name: str) -> str:
+        """A name for a value that holds from here on: its own, if nothing around it has it."""
+        own = name if name not in self.taken and (name not in self.variables or name not in self.env) else f"{name}_{self.reader.number()}"
+        self.taken.add(own)
+        self.env[name] = Name(own)
+        return own
+
+    def _if(self, s: If, by: By, warp: int | None) -> tuple[Node, ...]:
+        """Conditions on the executing thread say who; what is left of the test is a branch."""
+        rest = []
+        for test in conjuncts(s.test):
+            match test:
+                case Name("leader"):
+                    by = By.LEADER
+                case Name("warp.leader") if by is By.ALL:
+                    by = By.WARP_LEADERS
+                case Name("warp.leader"):
+                    pass
+                case Binary("==", Name("warp"), Int(w)) if s.other is None:
+                    warp = w
+                case _:
+                    rest.append(self.value(test))
+        if s.other is not None and len(rest) != len(conjuncts(s.test)):
+            rest, by = [self.value(s.test)], By.ALL  # `else` of a leader's condition: nothing is known of who
+        if not rest:
+            inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+            return tuple(node for x in s.then for node in inner.statement(x, by, warp))
+        number = self.reader.number()
+        test = rest[0]
+        for more in rest[1:]:
+            test = Binary("and", test, more, span=s.test.span)
+        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        then = tuple(node for x in s.then for node in inner.statement(x, by, warp))
+        other = tuple(node for x in s.other or () for node in _Scope(self.reader, self.variables, dict(self.env), self.taken).statement(x, by, warp))
+        return (Branch(number, test, then, other, s.span),)
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
+        acts = tuple(self._act(e) for e in effects_of(s, self.reader.registry))
+        sets = self._sets(s)
+        if not acts and not sets:
+            return ()
+        op = s.name if isinstance(s, Op) else {Let: "let", Var: "var", Assign: "="}.get(type(s), type(s).__name__.lower())
+        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span),)
+
+    def _sets(self, s: Stmt) -> tuple[Set, ...]:
+        """What the statement binds or assigns, integers and conditions only: the rest decides nothing."""
+        match s:
+            case Let(bindings):
+                out = []
+                for b in bindings:
+                    if not isinstance(b.value.type, Scalar):
+                        continue
+                    value = self.value(b.value)
+                    if not self._known(value):
+                        out.append(Set(self._bind(b.name), None))
+                    elif self._varies(value):
+                        out.append(Set(self._bind(b.name), value))
+                    else:
+                        self.env[b.name] = value
+                return tuple(out)
+            case Var(bindings):
+                out = [Set(b.name, self._or_none(b.value)) for b in bindings if isinstance(b.value.type, Scalar)]
+                for b in bindings:
+                    self.env.pop(b.name, None)
+                return tuple(out)
+            case Assign(Name(id), value) if isinstance(value.type, Scalar) and id in self.variables:
+                return (Set(id, self._or_none(value)),)
+            case Assign(ir.Tuple(items)):
+                return tuple(Set(i.id, None) for i in items if isinstance(i, Name) and i.id in self.variables)
+            case Op(words=words) if isinstance(name := words.get("as"), Name):
+                return (Set(self._bind(name.id), None),)
+        return ()
+
+    def _or_none(self, e: Expr) -> Expr | None:
+        value = self.value(e)
+        return value if self._known(value) else None
+
+    def _varies(self, e: Expr) -> bool:
+        """Whether it depends on a variable, which may be set again while the value is in use."""
+        return any(n.id in self.variables for n in names(e))
+
+    def _known(self, e: Expr) -> bool:
+        """Whether a value depends on nothing but parameters, tensors that no one writes, indices and variables."""
+        if isinstance(e.type, Scalar) and e.type.elem.kind == "float":
+            return False
+        tensors = {p.name: p.mode for p in self.reader.kernel.params if p.mode is not None}
+        match e:
+            case Int() | ir.Bool() | Name():
+                return True
+            case Unary(_, a):
+                return self._known(a)
+            case Binary(op, a, b) if op in ("+", "-", "*", "/", "%", "and", "or", *COMPARISONS):
+                return self._known(a) and self._known(b)
+            case Cond(a, b, c):
+                return self._known(a) and self._known(b) and self._known(c)
+            case Call() if e.name in INTEGER_CALLS:
+                return all(map(self._known, e.positional))
+            case Call():
+                touched = [a for c in calls(e) if (f := self.reader.registry.functions.get(c.name)) for a in f.effects(c)]
+                reads_in = all(isinstance(a, declared.Access) and tensors.get(root(a.place).id) == "in" for a in touched)
+                values = [a.value if isinstance(a, Option) else a for a in e.args if isinstance((a.value if isinstance(a, Option) else a).type, Scalar)]
+                return reads_in and all(map(self._known, values))
+        return False
+
+    # --- effects ---------------------------------------------------------------------------------------------------
+
+    def _act(self, e: declared.Effect) -> Act:
+        match e:
+            case declared.Access():
+                cta = None if e.cta is None else self.value(e.cta)
+                return Access(self._region(e.place), e.mode, e.proxy, self._completion(e.completion), e.issuer, cta, e.atomic)
+            case declared.BarrierInit(barrier):
+                return Init(root(barrier).id)
+            case declared.BarrierWait(barrier, parity):
+                return Wait(self._barrier(barrier), self.value(parity))
+            case declared.BarrierArrive(barrier, cta, expect):
+                return Arrive(self._barrier(barrier), None if cta is None else self.value(cta), expect)
+            case declared.EngineCommit(barrier, engine, mask):
+                return EngineArrive(self._barrier(barrier), engine, mask)
+            case declared.CommitGroup(queue):
+                return Commit(queue)
+            case declared.WaitGroup(queue, pending, reads_only):
+                return Drain(queue, pending, reads_only)
+            case declared.Rendezvous(scope, threads, id, waits):
+                return Meet("named" if id is not None else scope, None if id is None else self.value(id), threads, waits)
+        return e
+
+    def _barrier(self, e: Expr) -> BarrierRef:
+        index = self.value(e.indices[0]) if isinstance(e, ir.Index) else Int(0)
+        return BarrierRef(root(e).id, index)
+
+    def _completion(self, c: declared.Completion) -> Completion:
+        match c:
+            case declared.Now():
+                return AtOnce()
+            case declared.InGroup(queue):
+                return WithGroup(queue)
+            case declared.ByCommit(engine):
+                return WithCommit(engine)
+        return WithBytes(self._barrier(c.barrier), c.bytes, c.mask, None if c.cta is None else self.value(c.cta))
+
+    def _region(self, e: Expr) -> Region:
+        base = root(e)
+        declared_type = self.reader.types.get(base.id) or base.type
+        place = place_of(e, declared_type)
+        box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size))) for p in place.parts)
+        return Region(_memory(base, declared_type, self.reader), base.id, tuple(self.value(x) for x in place.slots), box)
+
+
+def _memory(base: Name, t, reader: _Reader) -> str:
+    if base.id in reader.types:
+        return "global"
+    if base.id in reader.plan.tensors:
+        return "tensor"
+    return "shared" if base.id in reader.plan.buffers else "registers"
