@@ -133,11 +133,8 @@ class _Reader:
 def _assigned(body: ir.Block):
     """Names that are variables: their value at a place depends on the way there."""
     for s in walk(body):
-        match s:
-            case Var(bindings):
-                yield from (b.name for b in bindings)
-            case Assign(Name(id)):
-                yield id
+        if isinstance(s, Var):
+            yield from (b.name for b in s.bindings)
 
 
 @dataclass(slots=True)
@@ -327,6 +324,8 @@ class _Scope:
     def _region(self, e: Expr) -> Region:
         base = root(e)
         declared_type = self.reader.types.get(base.id) or base.type
+        if not isinstance(declared_type, Tile):  # a named value in registers: it has no parts
+            return Region("registers", base.id, (), ())
         place = place_of(e, declared_type)
         box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size))) for p in place.parts)
         return Region(_memory(base, declared_type, self.reader), base.id, tuple(self.value(x) for x in place.slots), box)
