@@ -73,26 +73,9 @@ def build(
     `kernel`: which of a text with several. `arch`: which of its targets, by exact name; may be left out where it has one.
     `overrides`: constants by name. `on_step` is told the name of each step as it starts.
     """
-    on_step("parse")
-    program = parse(source)
-    chosen = choose_kernel(program, kernel)
-    target = choose_target(chosen, registry, arch)
-    chosen = for_target(chosen, target.name)
-    findings = [*registry.after_pass("parse", chosen)]
-
-    on_step("elaborate")
-    schedule = None
-    derived = chosen
-    if not program.derived:
-        schedule = elaborate(chosen, registry, target, derived=False, overrides=dict(overrides or {}))
-        findings += registry.after_pass("elaborate", schedule)
-        on_step("derive")
-        derived = derive(schedule, registry, target)
-        findings += registry.after_pass("derive", derived)
-        typed = elaborate(derived, registry, target, derived=True, overrides={})
-    else:
-        typed = elaborate(chosen, registry, target, derived=True, overrides=dict(overrides or {}))
-        findings += registry.after_pass("elaborate", typed)
+    front = frontend(source, registry, arch, overrides, kernel=kernel, on_step=on_step)
+    program, chosen, target = front.program, front.chosen, front.arch
+    schedule, derived, typed, findings = front.schedule, front.derived, front.typed, list(front.findings)
 
     on_step("check")
     findings += check(typed, registry, target)
@@ -113,6 +96,39 @@ def build(
     manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text)
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """A kernel as far as the meaning goes: what checks, facts and lowering start from. Fields as in `Build`."""
+
+    program: Program
+    chosen: Kernel  # as parsed, narrowed to its target
+    arch: Architecture
+    schedule: Kernel | None
+    derived: Kernel
+    typed: Kernel
+    findings: tuple[Diagnostic, ...]  # warnings of observers
+
+
+def frontend(source: Source, registry: Registry, arch: str | None = None, overrides: Mapping | None = None, *, kernel: str | None = None, on_step=lambda step: None) -> Front:
+    """Parse, elaborate, derive and elaborate again; arguments as of `build`. Raises CakeError with all findings."""
+    on_step("parse")
+    program = parse(source)
+    chosen = choose_kernel(program, kernel)
+    target = choose_target(chosen, registry, arch)
+    chosen = for_target(chosen, target.name)
+    findings = [*registry.after_pass("parse", chosen)]
+
+    on_step("elaborate")
+    typed = elaborate(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
+    findings += registry.after_pass("elaborate", typed)
+    if program.derived:
+        return Front(program, chosen, target, None, chosen, typed, tuple(findings))
+    on_step("derive")
+    derived = derive(typed, registry, target)
+    findings += registry.after_pass("derive", derived)
+    return Front(program, chosen, target, typed, derived, elaborate(derived, registry, target, derived=True, overrides={}), tuple(findings))
 
 
 # --- which kernel, which target ----------------------------------------------------------------------------------

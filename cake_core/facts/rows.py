@@ -1,0 +1,409 @@
+"""Facts as rows: `rows_of` writes a kernel's facts in the relations of `relations.py`, and `document` as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from cake_core.architecture import Architecture
+from cake_core.effects import Fence, Free, GridOrder, Reserve
+from cake_core.facts.handoffs import HandOff, hand_offs, named_meetings, threads, uniform
+from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
+from cake_core.facts.schema import (
+    SCHEMA,
+    Access,
+    Act,
+    Arrive,
+    Block,
+    Branch,
+    Commit,
+    Drain,
+    EngineArrive,
+    Event,
+    Facts,
+    Init,
+    Loop,
+    Meet,
+    RoleFacts,
+    Wait,
+    While,
+    WithBytes,
+    WithCommit,
+    WithGroup,
+)
+from cake_core.ir.build import lift
+from cake_core.ir.nodes import Expr
+from cake_core.ir.plan import Plan, RolePlan
+from cake_core.ir.printer import expr_text
+from cake_core.source import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in the facts an act stands: what a prover asks about. `role` None: outside of the roles."""
+
+    role: RoleFacts | None
+    part: str
+    event: Event
+    act: Act | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One fact. `values` by column: int, bool, str, an `Expr`, the id of another row, a tuple of these, or None. Rows are
+    themselves: two are equal if they are one. `site`: of what happens."""
+
+    relation: str
+    id: str
+    span: Span
+    values: Mapping[str, object]
+    site: Site | None = None
+
+    def __getitem__(self, column: str):
+        return self.values[column]
+
+    @property
+    def loc(self) -> str:
+        return f"{self.span.line}:{self.span.column}" if self.span.line else ""
+
+
+@dataclass(slots=True)
+class Rows:
+    """All rows of one kernel; a relation's in the order of the text. `facts`: what they were written from."""
+
+    facts: Facts
+    arch: Architecture
+    tables: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in RELATIONS})
+    index: dict[tuple[str, str], Row] = field(default_factory=dict)
+
+    def __getitem__(self, relation: str) -> list[Row]:
+        return self.tables[relation]
+
+    def find(self, relation: str, id: str) -> Row:
+        return self.index[relation, id]
+
+    def add(self, relation: str, id: object, span: Span | None, site: Site | None = None, **values) -> Row:
+        row = Row(relation, str(id), span or NOWHERE, values, site)
+        missing = {c.name for c in RELATIONS[relation].columns} - {"id", "loc"} ^ values.keys()
+        assert not missing, f"{relation}: {sorted(missing)}"
+        self.tables[relation].append(row)
+        self.index[relation, row.id] = row
+        return row
+
+
+def rows_of(facts: Facts, arch: Architecture, registry) -> Rows:
+    """The rows of a kernel's facts, with the limits of its target and the role words that `registry` has."""
+    rows = Rows(facts, arch)
+    _kernel(rows)
+    _roles(rows, registry)
+    _memory(rows)
+    order = _Order(rows)
+    order.block(facts.before, None, "before")
+    for role in facts.roles:
+        order.block(role.body, role, "role")
+    order.block(facts.after, None, "after")
+    _hand_offs(rows)
+    return rows
+
+
+# --- the kernel and its target -----------------------------------------------------------------------------------
+
+
+def _kernel(rows: Rows) -> None:
+    f, arch = rows.facts, rows.arch
+    plan = Plan(tuple(r.plan for r in f.roles), f.buffers, f.barriers, f.launch, f.cluster, f.columns, f.pair)
+    rows.add(
+        "kernel",
+        f.kernel,
+        f.launch.span,
+        arch=f.arch,
+        cluster=f.cluster,
+        pair=f.pair,
+        warps=f.warps,
+        threads=32 * f.warps,
+        persistent=f.launch.persistent,
+        items=f.launch.items,
+        resident=f.launch.ctas_per_sm,
+        planned_bytes=plan.planned_bytes,
+        shared_bytes=plan.shared_bytes,
+    )
+    for name, limit in sorted(arch.limits.items()):
+        rows.add("limit", name, None, value=limit.value, source=limit.source)
+    for name in sorted(arch.capabilities):
+        rows.add("capability", name, None)
+    for name in f.scalars:
+        rows.add("param", name, None, mode="scalar", bits=None, shape=())
+    for t in f.tensors:
+        rows.add("param", t.name, t.span, mode=t.mode, bits=t.bits, shape=t.shape)
+    for n, e in enumerate((*f.requires, *f.assumes)):
+        rows.add("require", n, e.span, expr=e, believed=n >= len(f.requires))
+    for r in range(f.cluster):
+        rows.add("rank", r, None, number=r)
+
+
+def _roles(rows: Rows, registry) -> None:
+    f, words = rows.facts, registry.role_words
+    plans = [r.plan for r in f.roles]
+    entry = entry_registers(rows)
+    owned = {p.name: _owned(p, plans, words, entry) for p in plans}
+    for role, p in zip(f.roles, plans, strict=True):
+        rows.add(
+            "role",
+            p.name,
+            p.span,
+            instances=p.instances,
+            warps=p.warps,
+            threads=32 * p.warps,
+            first=p.first,
+            end=p.end,
+            pad=p.pad,
+            ctas=f.ctas(role),
+            registers=owned[p.name],
+            words=sum(w in words for w in p.entry),
+        )
+        for w, value in p.entry.items():
+            if w in words:
+                rows.add("role_word", f"{p.name}.{w}", p.span, role=p.name, word=w, value=value, groups_of=words[w].groups_of)
+        for i in range(p.instances):
+            rows.add("instance", f"{p.name}[{i}]", p.span, role=p.name, number=i)
+    lived = {w for p in plans for w in range(p.first, p.end)}
+    pads = {p.name: set(range(p.end, p.end + p.pad)) - lived for p in plans}
+    for p in plans:
+        rows.add("share", p.name, p.span, holder=p.name, registers=owned[p.name], threads=32 * (p.instances * p.warps + len(pads[p.name])))
+    if idle := f.warps - len(lived.union(*pads.values())):
+        rows.add("share", "idle", None, holder="idle", registers=entry, threads=32 * idle)
+
+
+def entry_registers(rows: Rows) -> int:
+    """Registers a thread at entry: the file's equal share, in whole granules, up to what a thread can own."""
+    arch = rows.arch
+    whole = arch.limit("registers_per_sm") // (rows.facts.launch.ctas_per_sm or 1)
+    granule = arch.limit("register_granule")
+    return min(whole // (32 * rows.facts.warps) // granule * granule, arch.limit("registers_per_thread"))
+
+
+def _owned(role: RolePlan, plans: list[RolePlan], words, entry: int) -> int:
+    """Registers a thread: what a word on its header sets, or on that of the role in whose pad warps it lives (S20)."""
+    host = next((p for p in plans if p.end <= role.first < p.end + p.pad), role)
+    return next((n for w, n in (*role.entry.items(), *host.entry.items()) if w in words and words[w].sets_registers), entry)
+
+
+def _memory(rows: Rows) -> None:
+    f = rows.facts
+    nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle"))
+    for b in f.barriers.values():
+        rows.add("barrier", b.name, b.span, kind=b.kind, slots=b.slots, count=b.count, offset=b.offset, bytes=b.bytes)
+    for b in f.buffers.values():
+        shape = tuple(lift(d) for d in b.shape)
+        sizes = {"offset": b.offset, "size": b.bytes, "slot_bytes": b.slot_bytes, "swizzle": b.swizzle}
+        rows.add("buffer", b.name, b.span, space="shared", shape=shape, **(nothing | {"bits": b.elem.bits, "slots": prod(b.slots)} | sizes))
+    for t in f.columns.values():
+        sizes = {"bits": t.elem.bits, "slots": prod(t.slots), "offset": t.column, "size": t.columns}
+        rows.add("buffer", t.name, t.span, space="tensor", shape=tuple(lift(d) for d in t.shape), **(nothing | sizes))
+    for p in f.tensors:
+        rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode}))
+
+
+# --- what happens ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Order:
+    """Walks blocks in text order."""
+
+    rows: Rows
+    count: int = 0
+
+    def block(
+        self, block: Block, role: RoleFacts | None, part: str, loop: Row | None = None, guarded: bool = False, counted: bool = True
+    ) -> None:
+        owner = role.name if role else None
+        for node in block:
+            match node:
+                case Event():
+                    self.event(node, role, part, loop, guarded, counted)
+                case Loop() | While():
+                    over = isinstance(node, Loop)
+                    row = self.rows.add(
+                        "loop",
+                        node.id,
+                        node.span,
+                        role=owner,
+                        parent=loop.id if loop else None,
+                        depth=loop["depth"] + 1 if loop else 0,
+                        var=node.var if over else None,
+                        lo=node.lo if over else None,
+                        hi=node.hi if over else None,
+                        step=node.step if over else None,
+                        test=None if over else node.test,
+                    )
+                    self.block(node.body, role, part, row, guarded, counted)
+                case Branch():
+                    same = uniform(node.test)
+                    self.rows.add("branch", node.id, node.span, role=owner, loop=loop.id if loop else None, test=node.test, uniform=same)
+                    for arm in (node.then, node.other):
+                        self.block(arm, role, part, loop, True, counted and same)
+
+    def event(self, e: Event, role: RoleFacts | None, part: str, loop: Row | None, guarded: bool, counted: bool) -> None:
+        self.count += 1
+        common = {
+            "event": str(e.id),
+            "role": role.name if role else None,
+            "part": part,
+            "op": e.op,
+            "by": str(e.by),
+            "warp": e.warp,
+            "threads": threads(e, role.plan.warps if role else self.rows.facts.warps) if counted else None,
+            "order": self.count,
+            "loop": loop.id if loop else None,
+            "guarded": guarded,
+        }
+        self.rows.add("event", e.id, e.span, Site(role, part, e, None), **common)
+        for n, act in enumerate(e.acts):
+            relation, values = self.act(act)
+            self.rows.add(relation, f"{e.id}.{n}", e.span, Site(role, part, e, act), **common, **values)
+        for n, s in enumerate(e.sets, len(e.acts)):
+            self.rows.add("set", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
+
+    def act(self, act: Act) -> tuple[str, dict]:
+        match act:
+            case Access():
+                return "access", self.access(act)
+            case Init(barrier):
+                return "init", {"barrier": barrier}
+            case Wait(barrier, parity):
+                return "wait", {"barrier": barrier.name, "index": barrier.index, "parity": parity}
+            case Arrive(barrier, cta, expect):
+                return "arrive", {"barrier": barrier.name, "index": barrier.index, "cta": cta, "expect": expect}
+            case EngineArrive(barrier, engine, mask):
+                return "engine_arrive", {"barrier": barrier.name, "index": barrier.index, "engine": engine, "mask": mask}
+            case Commit(queue):
+                return "commit", {"queue": queue}
+            case Drain(queue, pending, reads_only):
+                return "drain", {"queue": queue, "pending": pending, "reads_only": reads_only}
+            case Meet(scope, number, count, waits):
+                return "meet", {"scope": scope, "number": number, "count": count, "waits": waits}
+            case Fence(kind, scope):
+                return "fence", {"kind": kind, "scope": scope}
+            case Reserve(amount):
+                return "reserve", {"amount": amount}
+            case Free(amount):
+                return "free", {"amount": amount}
+            case GridOrder(waits):
+                return "grid_order", {"waits": waits}
+        raise AssertionError(f"no relation for {type(act).__name__}")
+
+    def access(self, a: Access) -> dict:
+        where = a.region
+        if ("buffer", where.name) not in self.rows.index:  # registers are not declared among the buffers
+            nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle"))
+            self.rows.add("buffer", where.name, None, space=where.memory, shape=(), **nothing)
+        values = dict.fromkeys(("queue", "engine", "barrier", "index", "bytes", "mask"))
+        how = "now"
+        match a.completion:
+            case WithGroup(queue):
+                how, values["queue"] = "group", queue
+            case WithCommit(engine):
+                how, values["engine"] = "commit", engine
+            case WithBytes(barrier, count, mask):
+                how = "bytes"
+                values |= {"barrier": barrier.name, "index": barrier.index, "bytes": count, "mask": mask}
+        return values | {
+            "buffer": where.name,
+            "space": where.memory,
+            "mode": str(a.mode),
+            "proxy": str(a.proxy),
+            "issuer": str(a.issuer),
+            "completes": how,
+            "slot": where.slot,
+            "lo": tuple(x.lo for x in where.box),
+            "size": tuple(x.size for x in where.box),
+            "atomic": a.atomic,
+            "cta": a.cta,
+        }
+
+
+# --- what is counted ---------------------------------------------------------------------------------------------
+
+
+def _hand_offs(rows: Rows) -> None:
+    stretch = 0
+    for role in rows.facts.roles:
+        for h in hand_offs(rows.facts, role):
+            for rank in range(rows.facts.cluster):
+                expected, brought = _received(h, rank)
+                rows.add(
+                    "handoff",
+                    f"{stretch}.{rank}",
+                    h.span,
+                    barrier=h.barrier,
+                    role=h.role,
+                    stretch=stretch,
+                    rank=rank,
+                    arrivals=None if h.arrivals is None else h.arrivals[rank],
+                    expected=expected,
+                    bytes=brought,
+                    announces=bool(h.expected),
+                    brings=bool(h.bytes),
+                )
+            stretch += 1
+        for i in range(role.plan.instances):
+            for n, (e, meet, number) in enumerate(named_meetings(role, i)):
+                instance = f"{role.name}[{i}]"
+                mine = {"role": role.name, "number": number, "count": meet.threads, "threads": 32 * role.plan.warps, "waits": meet.waits}
+                rows.add(
+                    "rendezvous", f"{instance}.{e.id}.{n}", e.span, instance=instance, **mine, order=rows.find("event", str(e.id))["order"]
+                )
+
+
+def _received(h: HandOff, rank: int) -> tuple[int | None, int | None]:
+    """Bytes announced and brought at the barrier of `rank`. Ranks that the text computes are compared as they are written."""
+    known = not any(isinstance(r, Expr) for r in (*h.expected, *h.bytes))
+    if known:
+        return h.expected[rank], h.bytes[rank]
+    return h.expected.total(), h.bytes.total() if h.expected == h.bytes else None
+
+
+# --- as text -----------------------------------------------------------------------------------------------------
+
+
+def shown(value, column: Column) -> object:
+    """A value as JSON has it: expressions as text."""
+    if isinstance(value, tuple):
+        return [shown(v, column) for v in value]
+    return expr_text(value) if isinstance(value, Expr) else value
+
+
+def records(rows: Rows, relation: str) -> Iterator[dict]:
+    """The rows of a relation as plain data, columns in the order of the schema."""
+    for row in rows[relation]:
+        named = {"id": row.id, "loc": row.loc}
+        yield {c.name: named[c.name] if c.name in named else shown(row[c.name], c) for c in RELATIONS[relation].columns}
+
+
+def document(rows: Rows) -> dict:
+    """All rows, by relation."""
+    return {
+        "schema": SCHEMA,
+        "kernel": rows.facts.kernel,
+        "arch": rows.facts.arch,
+        "facts": {name: list(records(rows, name)) for name in RELATIONS},
+    }
+
+
+def markdown() -> str:
+    """The tables of docs/facts.md: every relation with its columns."""
+    lines: list[str] = []
+    for r in RELATIONS.values():
+        lines += [f"### {r.name}", "", r.doc, "", "| column | sort | meaning |", "| --- | --- | --- |"]
+        lines += [f"| `{c.name}` | {_sort(c)} | {c.doc} |" for c in r.columns]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _sort(c: Column) -> str:
+    sort = f"a row of `{c.sort}`" if c.sort not in (INT, BOOL, TEXT, EXPR) else c.sort
+    if c.values:
+        sort = ", ".join(f"`{v}`" for v in c.values)
+    return f"{'several ' if c.many else ''}{sort}{', or none' if c.optional else ''}"

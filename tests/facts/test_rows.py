@@ -1,0 +1,173 @@
+"""Facts as rows: the schema is what the page says, rows hold what the text does, and counts are those of all CTAs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cake_core.facts import RELATIONS, facts_of, rows_of
+from cake_core.facts.rows import document, records
+from cake_core.pipeline import frontend
+from cake_core.source import Source
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = sorted(ROOT.glob("kernels/*/*.cake"))
+
+
+@pytest.fixture(scope="module")
+def rows(offered):
+    def read(text: str, arch=None):
+        front = frontend(Source("case.cake", text), offered, arch)
+        return rows_of(facts_of(front.typed, offered, front.arch), front.arch, offered)
+
+    return read
+
+
+def derived(*body: str, before: str = "if leader { mbarrier.init full }", head: str = "", roles: str = "") -> str:
+    """A kernel with a role of two warps that fills and one of four that waits."""
+    text = "\n".join(f"    {s}" for s in body)
+    return f"""cake 1 derived
+kernel k(N: i32, A: in bf16[N, 64], D: out bf16[N, 64])
+  require 1 <= N, N <= 4096
+  target sm90
+{head}{{
+  launch N
+  shared a: bf16[2][64, 64] at 0 swizzle 128
+  barrier full: mbarrier[2] count 1 at 16384
+  {before}
+  role load: 2 warps at 0 pad 2 {{
+{text}
+  }}
+  role math: 1 warpgroup at 4 {{
+    mbarrier.wait full[0] parity 0
+  }}
+{roles}}}
+"""
+
+
+def test_the_page_is_the_schema():
+    page = subprocess.run([sys.executable, ROOT / "docs" / "facts.py"], capture_output=True, text=True, check=True).stdout
+    assert page == (ROOT / "docs" / "facts.md").read_text(), "python docs/facts.py > docs/facts.md"
+
+
+def test_every_reference_names_a_relation():
+    for relation in RELATIONS.values():
+        assert len({c.name for c in relation.columns}) == len(relation.columns)
+        for column in relation.columns:
+            assert column.sort in ("int", "bool", "text", "expr") or column.sort in RELATIONS, (relation.name, column.name)
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_every_kernel_has_rows_that_refer_to_rows(path, rows, offered):
+    from cake_core.syntax import parse
+
+    for target in parse(Source(path.name, path.read_text())).kernels[0].targets:
+        found = rows(path.read_text(), target)
+        for name, relation in RELATIONS.items():
+            assert len({r.id for r in found[name]}) == len(found[name]), name
+            for row in found[name]:
+                for c in relation.columns:
+                    if c.name in ("id", "loc"):
+                        continue
+                    value = row[c.name]
+                    assert value is not None or c.optional, (name, row.id, c.name)
+                    assert isinstance(value, tuple) == c.many, (name, row.id, c.name)
+                    if c.sort in RELATIONS and value is not None:
+                        found.find(c.sort, value)
+                    if c.values and value is not None:
+                        assert value in c.values, (name, c.name, value)
+        assert found["event"] and json.dumps(document(found))
+
+
+def test_an_access_says_what_it_touches_and_when_it_is_complete(rows):
+    found = rows(derived("if leader {", "mbarrier.expect full[0] bytes 8192", "tma.load a[0] <- A[0 +: 64, 0 +: 64] signal full[0]", "}"))
+    (write,) = [r for r in records(found, "access") if r["mode"] == "write"]
+    assert {k: write[k] for k in ("buffer", "space", "proxy", "completes", "barrier", "index", "bytes", "by", "threads", "role")} == {
+        "buffer": "a", "space": "shared", "proxy": "async", "completes": "bytes", "barrier": "full", "index": "0", "bytes": 8192, "by": "leader", "threads": 1, "role": "load",
+    }  # fmt: skip
+    assert write["slot"] == ["0"] and write["lo"] == ["0", "0"] and write["size"] == ["64", "64"]
+
+
+@pytest.mark.parametrize(
+    "text, threads",
+    [
+        ("mbarrier.arrive full[0]", 64),
+        ("if warp.leader { mbarrier.arrive full[0] }", 2),
+        ("if leader { mbarrier.arrive full[0] }", 1),
+        ("if warp == 1 { mbarrier.arrive full[0] }", 32),
+        ("if cluster.id == 0 { mbarrier.arrive full[0] }", 64),
+        ("if warp < 1 { mbarrier.arrive full[0] }", None),
+    ],
+)
+def test_executing_threads_are_counted(rows, text, threads):
+    found = rows(derived(text))
+    assert [r["threads"] for r in records(found, "arrive")] == [threads]
+    assert [r["arrivals"] for r in records(found, "handoff")] == [threads]
+
+
+def test_an_arrival_behind_a_wait_is_another_hand_off(rows):
+    one = rows(derived("mbarrier.arrive full[0]", "mbarrier.arrive full[0]"))
+    two = rows(derived("mbarrier.arrive full[0]", "mbarrier.wait full[1] parity 0", "mbarrier.arrive full[0]"))
+    assert [r["arrivals"] for r in records(one, "handoff")] == [128]
+    assert [r["arrivals"] for r in records(two, "handoff")] == [64, 64]
+
+
+def test_hand_offs_tell_slots_apart_by_what_names_stand_for(rows):
+    same = rows(derived("let s = N % 2", "mbarrier.arrive full[s]", "mbarrier.arrive full[N % 2]"))
+    other = rows(derived("var n = 0", "mbarrier.arrive full[n % 2]", "n = n + 1", "mbarrier.arrive full[n % 2]"))
+    assert [r["arrivals"] for r in records(same, "handoff")] == [128]
+    assert [r["arrivals"] for r in records(other, "handoff")] == [64, 64]
+
+
+def test_bytes_and_arrivals_of_a_cluster_are_counted_where_they_arrive(rows):
+    cluster = "  cluster m = 2\n"
+    body = (
+        "if leader {",
+        "mbarrier.arrive full[0] at 0",
+        "mbarrier.expect full[1] bytes 4096",
+        "tma.load a[1][32 * cluster.m +: 32, :] <- A[32 * cluster.m +: 32, 0 +: 64] signal full[1] mask 3",
+        "}",
+    )
+    found = list(records(rows(derived(*body, head=cluster)), "handoff"))
+    assert [(h["rank"], h["arrivals"]) for h in found[:2]] == [(0, 2), (1, 0)]
+    assert [(h["rank"], h["expected"], h["bytes"]) for h in found[2:]] == [(0, 4096, 8192), (1, 4096, 8192)]
+
+
+def test_named_barriers_are_decided_for_each_instance(rows):
+    role = "  role more[2]: 1 warpgroup at 8 {\n    bar.sync 1 + more.i threads 128\n    if more.i == 1 {\n      bar.arrive 5 threads 256\n    }\n  }\n"
+    found = list(records(rows(derived("mbarrier.arrive full[0]", roles=role)), "rendezvous"))
+    assert [(r["instance"], r["number"], r["count"], r["waits"]) for r in found] == [
+        ("more[0]", 1, 128, True),
+        ("more[1]", 2, 128, True),
+        ("more[1]", 5, 256, False),
+    ]
+
+
+def test_shares_count_pads_and_idle_warps(rows):
+    text = derived("mbarrier.arrive full[0]", roles="  role last: 1 warp at 12 {\n    mbarrier.wait full[0] parity 0\n  }\n")
+    assert [(s["holder"], s["threads"]) for s in records(rows(text), "share")] == [
+        ("load", 128),
+        ("math", 128),
+        ("last", 32),
+        ("idle", 128),
+    ]
+
+
+def test_the_command_prints_rows_and_refuses_an_unknown_relation(tmp_path):
+    from click.testing import CliRunner
+
+    from cake_core.cli.app import app
+
+    path = tmp_path / "k.cake"
+    path.write_text(derived("mbarrier.arrive full[0]"))
+    result = CliRunner().invoke(app, ["facts", str(path), "--relation", "arrive", "--json"])
+    assert result.exit_code == 0 and [r["barrier"] for r in json.loads(result.output)["facts"]["arrive"]] == ["full"]
+    result = CliRunner().invoke(app, ["facts", str(path), "--relation", "barrier"])
+    assert result.exit_code == 0 and "full" in result.output
+    assert CliRunner().invoke(app, ["facts", str(path), "--relation", "nope"]).exit_code == 2
+    path.write_text("cake 1\nkernel k(\n")
+    assert CliRunner().invoke(app, ["facts", str(path)]).exit_code == 1
