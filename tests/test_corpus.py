@@ -1,0 +1,151 @@
+"""The corpus: failures that were reported of real kernels, as texts that are wrong beside texts that are right.
+
+`docs/evidence.py` reads the cases and lists them. A wrong text for the compiler is refused by the code and at the line that its case
+names; one for a rule builds today, since nothing but a proof can find it: `judged` is the one place to change when a proof can.
+"""
+
+from __future__ import annotations
+
+import sys
+from difflib import SequenceMatcher
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+from cake_core.assemble import Assembler, find_assembler
+from cake_core.diagnostics import CakeError, Diagnostic, Severity
+from cake_core.pipeline import build
+from cake_core.plugins import load_registry
+from cake_core.runtime.formula import compile_formula
+from cake_core.source import Source
+from cake_core.syntax import format_text, parse
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = spec_from_file_location("evidence", ROOT / "docs" / "evidence.py")
+evidence = module_from_spec(SPEC)
+sys.modules["evidence"] = evidence
+SPEC.loader.exec_module(evidence)
+
+CASES = evidence.cases()
+GOOD = sorted({p for c in CASES for p in c.good})
+BAD = [(c, b) for c in CASES for b in c.bad]
+RULE = [(c, b) for c, b in BAD if b.expect == "rule"]
+DIFFERENT = 16  # lines that a wrong text may differ in from the right one
+
+
+def name(value) -> str:
+    match value:
+        case Path():
+            return f"{value.parent.name}/{value.stem}"
+        case evidence.Case():
+            return value.name
+        case evidence.Bad():
+            return value.text.removesuffix(".cake")
+    return str(value)
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
+
+
+@pytest.fixture(scope="module")
+def assembler() -> Assembler | None:
+    try:
+        return find_assembler()
+    except CakeError:  # tests/test_installed.py asks for one where it must be there
+        return None
+
+
+def source(path: Path) -> Source:
+    return Source(path.name, path.read_text(encoding="utf-8"))
+
+
+def judged(text: Source, registry) -> list[Diagnostic]:
+    """What is wrong with a text, as the compiler sees it. No proof is asked yet."""
+    try:
+        return [d for d in build(text, registry).diagnostics if d.severity is not Severity.NOTE]
+    except CakeError as error:
+        return [d for d in error.diagnostics if d.severity is not Severity.NOTE]
+
+
+@pytest.mark.parametrize("path", GOOD, ids=name)
+def test_a_right_text_builds_and_assembles(path, registry, assembler):
+    built = build(source(path), registry, assembler=assembler)
+    assert [d for d in built.diagnostics if d.severity is not Severity.NOTE] == []
+    assert built.assembled is not None or assembler is None
+
+
+@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in BAD if b.expect == "compiler"], ids=name)
+def test_the_compiler_refuses(case, bad, registry):
+    found = judged(source(case.folder / bad.text), registry)
+    assert (bad.code, bad.where.line) in {(d.code, d.span.line) for d in found if d.span}
+    assert {d.code for d in found} == {bad.code, *bad.also}
+
+
+@pytest.mark.parametrize(("case", "bad"), RULE, ids=name)
+def test_nothing_but_a_proof_can_find(case, bad, registry):
+    assert judged(source(case.folder / bad.text), registry) == [], "it is found now: say so in its case.toml, and ask for the code here"
+
+
+@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in BAD if b.expect == "inexpressible"], ids=name)
+def test_what_comes_nearest(case, bad, registry):
+    found = judged(source(case.folder / bad.text), registry)
+    assert bad.reason, "say why no text has this failure"
+    assert {d.code for d in found} == ({bad.code, *bad.also} if bad.code else set())
+
+
+@pytest.mark.parametrize(("case", "bad"), RULE, ids=name)
+def test_a_witness_is_a_legal_launch(case, bad, registry):
+    """Scalars satisfy every `require`, and each name is one of the text."""
+    kernel = build(source(case.folder / bad.text), registry).manifest
+    scalars = {p.name for p in kernel.params if p.mode is None}
+    tensors = {p.name for p in kernel.params if p.mode is not None}
+    lists = {n for n, v in bad.witness.items() if isinstance(v, list)}
+    values = {n: v for n, v in bad.witness.items() if n in scalars}
+    assert lists <= tensors and set(bad.witness) - lists - {"cluster.count"} <= scalars
+    assert scalars == set(values), "a scalar has no value"
+    assert [r.text for r in kernel.requires if not compile_formula(r.formula, scalars)(values)] == []
+
+
+@pytest.mark.parametrize(("case", "bad"), BAD, ids=name)
+def test_a_wrong_text_is_next_to_a_right_one(case, bad):
+    """It parses, lies as `cake fmt` lays it, has the place that its case names, and differs from a right text in few lines."""
+    text = source(case.folder / bad.text)
+    assert format_text(text) == text.text
+    lines = text.text.splitlines()
+    assert lines[bad.where.line - 1].strip(" {}")
+    kernel = parse(text).kernels[0]
+    assert bad.where.role in {None, *(r.name for r in kernel.roles)}
+    assert (bad.where.resource or "").removeprefix("barrier ") in text.text
+    assert min(_different(lines, source(p).text.splitlines()) for p in case.good) <= DIFFERENT
+
+
+def _different(a: list[str], b: list[str]) -> int:
+    changes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for what, i1, i2, j1, j2 in changes if what != "equal")
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_case_is_whole(case):
+    assert case.category in evidence.CATEGORIES
+    assert case.good, "no right text"
+    assert {b.text for b in case.bad} == {p.name for p in case.folder.glob("bad*.cake")}
+    assert {p.suffix for p in case.folder.iterdir()} <= {".cake", ".toml"}
+    for path in [*case.folder.glob("*.cake")]:
+        program = parse(source(path))
+        assert case.target in program.kernels[0].targets and program.derived == (case.form == "derived")
+        assert format_text(source(path)) == source(path).text
+    for b in case.bad:
+        assert (
+            b.expect in ("rule", "compiler", "inexpressible")
+            and b.level in ("error", "warning", "advice")
+            and b.policy in ("default", "strict")
+        )
+        assert (b.code is None) if b.expect == "rule" else (b.code is not None or b.expect == "inexpressible")
+
+
+def test_the_page_is_written_from_the_cases():
+    written = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+    assert written == evidence.page(CASES), "write it anew: python docs/evidence.py > docs/evidence.md"
