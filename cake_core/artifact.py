@@ -5,6 +5,7 @@
     kernel.cubin    where an assembler was at hand
     sourcemap.json  {"lines": [[file, line, column] | null, ...]}, one a PTX line
     derived.cake    the derived form
+    assumes.ptx     where the text has `assume`s: an entry that checks them on the device
 
 Formulas (grid, extents, checks) are JSON trees: a number, a parameter name, or [op, arg, ...] with op one of
 `+ - * / % min max ceildiv == != <= < >= > and or not if`; `/` floors. Those of `assumes` and of a plan also read inputs:
@@ -86,6 +87,24 @@ class Check:
     text: str
 
 
+#: What the device's check says of a contract, a word of 64 bits. HOLDS is what the host writes before; of a statement about a whole
+#: input any other number is that of an element which breaks it, in memory order; a condition does not hold, reads outside of an
+#: input, or divides by zero.
+HOLDS, FALSE, OUTSIDE, ZERO = 2**64 - 1, 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCheck:
+    """The entry of `assumes.ptx`: one verdict a contract of `assumes`, in their order. Any number of CTAs of `threads`, no shared memory.
+
+    `entry_params`: as of the kernel, and of kind "verdicts" the pointer to the verdicts. Inputs are read as packed.
+    """
+
+    entry: str
+    threads: int
+    entry_params: tuple[EntryParamInfo, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
     """The table of a launch's items, which the host makes: the kernel's parameters `table` [`count`, 2 + dims] and `count`.
@@ -122,6 +141,7 @@ class Manifest:
     requires: tuple[Check, ...]
     constants: dict[str, int | float | bool]
     assumes: tuple[Check, ...] = ()  # contracts about the data, which nothing checks unless asked to
+    device_check: DeviceCheck | None = None  # of `assumes`
     plan: PlanInfo | None = None  # where the host makes a table of the items
     roles: tuple[dict, ...] = ()
     shared_map: tuple[dict, ...] = ()
@@ -159,6 +179,7 @@ class Manifest:
                     "launch": LaunchInfo(**data["launch"]),
                     "requires": tuples(Check, "requires"),
                     "assumes": tuples(Check, "assumes"),
+                    "device_check": DeviceCheck(**{**c, "entry_params": tuple(EntryParamInfo(**e) for e in c["entry_params"])}) if (c := data.get("device_check")) else None,
                     "plan": PlanInfo(**{k: tuple(map(tuple, v)) if k in ("dims", "lets") else v for k, v in data["plan"].items()}) if data["plan"] else None,
                     **{k: tuple(data[k]) for k in ("roles", "shared_map", "pipelines", "unproved")},
                 }

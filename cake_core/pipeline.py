@@ -20,7 +20,7 @@ from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Assume, Int, Kernel, Pipeline, Program, Target
 from cake_core.ir.printer import expr_text, program_text
 from cake_core.ir.recipe import plan_info
-from cake_core.lower import lower
+from cake_core.lower import device_check, lower
 from cake_core.plugins import Registry, Status
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
@@ -179,6 +179,10 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
     files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
     if assembled:
         files["kernel.cubin"] = assembled.cubin
+    contracts, checks = assumes(typed), None
+    if contracts:
+        text, checks = device_check(typed.name, contracts, lowered.params, arch)
+        files["assumes.ptx"] = text.encode()
     hashes = {file: artifact.sha256(data) for file, data in files.items()} | {name: artifact.sha256(source.text.encode())}
     manifest = Manifest(
         kernel=typed.name,
@@ -192,7 +196,8 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         tensor_maps=_records(TensorMapInfo, lowered.tensor_maps),
         launch=launch_info(lowered),
         requires=_records(Check, lowered.requires),
-        assumes=assumes(typed),
+        assumes=contracts,
+        device_check=checks,
         plan=plan_info(schedule, typed.params[len(schedule.params) :]),
         constants=consts,
         roles=tuple(role_record(r) for r in lowered.plan.roles),

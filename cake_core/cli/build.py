@@ -30,7 +30,7 @@ Examples:
   cake build kernel.cake --json
 
 \b
-The artifact is a folder: kernel.ptx, kernel.cubin, manifest.json, sourcemap.json, derived.cake.
+The artifact is a folder: kernel.ptx, kernel.cubin, manifest.json, sourcemap.json, derived.cake, assumes.ptx (the check of assume).
 Without an assembler it has no cubin (the driver compiles the PTX when it loads it).
 """
 

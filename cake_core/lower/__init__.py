@@ -8,9 +8,11 @@ values.py      register tiles: which register of a thread holds which element
 addresses.py   shared memory: slots, panels, swizzle, barriers
 inputs.py      what the entry takes: tensor maps, pointers, scalars
 context.py     the `LowerContext` that primitives see, over the rooms above
+contracts.py   the entry that checks the kernel's `assume`s on the device
 faults.py      what a plugin's lowering raised, as a diagnostic that names it
 """
 
+from cake_core.lower.contracts import device_check
 from cake_core.lower.kernel import Lowered, lower
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "device_check", "lower"]

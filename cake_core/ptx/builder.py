@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from cake_core.source import Span
 
-#: Register classes and the prefix of their names. Integers live in bX registers, floats in f32.
+#: Register classes and the prefix of their names. Integers live in bX registers, floats in f32, those of 64 bits in b64.
 PREFIX = {"pred": "%p", "b16": "%h", "b32": "%r", "b64": "%d", "f32": "%f"}
 
 #: Type suffix of an opcode to the classes of register that it takes.
@@ -24,7 +24,7 @@ FITS = {
     **{t: {"b32"} for t in ("u32", "s32", "f16x2", "bf16x2")},
     "b32": {"b32", "f32"},
     "f32": {"f32"},
-    **{t: {"b64"} for t in ("b64", "u64", "s64")},
+    **{t: {"b64"} for t in ("b64", "u64", "s64", "f64")},
 }
 WIDER = {"u16": "b32", "s16": "b32", "u32": "b64", "s32": "b64"}
 
@@ -40,7 +40,7 @@ class Reg:
 
 @dataclass(frozen=True, slots=True)
 class Addr:
-    """`[base + offset]`."""
+    """`[base + offset]`; a negative offset is written as one that is added (PTX ISA, Addresses as Operands)."""
 
     base: Operand
     offset: int = 0
@@ -48,7 +48,7 @@ class Addr:
     def __str__(self) -> str:
         if not self.offset:
             return f"[{self.base}]"
-        return f"[{self.base}{self.offset:+d}]"
+        return f"[{self.base}+{self.offset}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Formulas over parameters and elements of inputs, on the host: for tables of items and for contracts (see artifact.py).
 
-Values are integers or arrays of int64, one element an item; `/` floors and `%` takes the divisor's sign, as in the language.
+Values are integers, floats of 64 bits, or arrays of int64, one element an item; `/` of integers floors and `%` takes the divisor's sign, as
+in the language.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -22,8 +24,10 @@ def evaluate(tree: object, values: Mapping[str, Any], inputs: Mapping[str, numpy
     if depth > DEPTH:
         raise FormulaError(f"a formula is nested more than {DEPTH} deep")
     match tree:
-        case bool() | int() | float():
+        case bool() | int():
             return tree
+        case float():
+            return as_f32(tree)
         case str():
             if tree not in values:
                 raise FormulaError(f"a formula names '{tree}', which is not known")
@@ -40,6 +44,11 @@ def evaluate(tree: object, values: Mapping[str, Any], inputs: Mapping[str, numpy
         case [str(op), *rest]:
             return _apply(op, [evaluate(a, values, inputs, depth + 1) for a in rest])
     raise FormulaError(f"{tree!r} is no formula")
+
+
+def as_f32(x: float) -> float:
+    """A literal, or a parameter, as the kernel has it."""
+    return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
 def names_in(tree: object) -> Iterator[str]:
@@ -100,7 +109,8 @@ def _apply(op: str, args: list[Any]) -> Any:
         case (("/" | "%" | "ceildiv"), [a, b]):
             if np.any(np.asarray(b) == 0):
                 raise ZeroDivisionError("a formula divides by zero")
-            return {"/": lambda: np.floor_divide(a, b), "%": lambda: np.mod(a, b), "ceildiv": lambda: -np.floor_divide(np.negative(a), b)}[
+            divide = np.true_divide if np.result_type(a, b).kind == "f" else np.floor_divide
+            return {"/": lambda: divide(a, b), "%": lambda: np.mod(a, b), "ceildiv": lambda: -np.floor_divide(np.negative(a), b)}[
                 op
             ]()
         case str(), [_, _, *rest] if op in _ELEMENTWISE and (not rest or op in ("+", "*", "min", "max")):

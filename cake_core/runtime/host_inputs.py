@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cake_core.artifact import ParamInfo
@@ -10,7 +11,7 @@ from cake_core.runtime.driver import Driver
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import LaunchError
 from cake_core.runtime.host import BITS, to_float64
-from cake_core.runtime.views import packed_strides
+from cake_core.runtime.views import View, packed_strides
 
 if TYPE_CHECKING:
     import numpy
@@ -54,20 +55,8 @@ def read(p: ParamInfo, array: Any, stream: int, driver: Driver) -> numpy.ndarray
         if elem.lo is not None and found.dtype.kind not in "iu" and found.size:
             raise LaunchError("runtime/element-type", f"'{p.name}' holds {found.dtype}, and integers are needed", resource=p.name)
         return found.astype("int64") if elem.lo is not None else found.astype("float32")
-    view = arrays.describe(p.name, array, stream, driver)
-    if view.elem is not elem:
-        raise LaunchError("runtime/element-type", f"'{p.name}' holds {view.elem}, and {elem} is needed", resource=p.name)
-    size = 1
-    for extent in view.shape:
-        size *= extent
-    if size and any(n > 1 and a != b for n, a, b in zip(view.shape, view.strides, packed_strides(view.shape), strict=True)):
-        raise LaunchError(
-            "runtime/strides",
-            f"'{p.name}' has the strides {view.strides}; the host reads contiguous arrays",
-            fix="pass a contiguous copy",
-            resource=p.name,
-        )
-    data = bytearray(size * elem.bytes)
+    view = packed_view(p, array, stream, driver)
+    data = bytearray(prod(view.shape) * elem.bytes)
     if data:
         with driver.active(driver.context(view.device)):
             driver.call("cuStreamSynchronize", driver.api.CUstream(stream))
@@ -76,3 +65,21 @@ def read(p: ParamInfo, array: Any, stream: int, driver: Driver) -> numpy.ndarray
     if elem.lo is not None:
         return bits.astype("int64")
     return to_float64(bits, elem).astype("float32")
+
+
+def packed_view(p: ParamInfo, array: Any, stream: int, driver: Driver) -> View:
+    """An input in device memory, contiguous, to be read in `stream` after the work that its producer names. Raises LaunchError."""
+    elem = ELEMENTS[p.elem]
+    view = arrays.describe(p.name, array, stream, driver)
+    if view.elem is not elem:
+        raise LaunchError("runtime/element-type", f"'{p.name}' holds {view.elem}, and {elem} is needed", resource=p.name)
+    strides = packed_strides(view.shape)
+    if prod(view.shape) and any(n > 1 and a != b for n, a, b in zip(view.shape, view.strides, strides, strict=True)):
+        raise LaunchError(
+            "runtime/strides",
+            f"'{p.name}' has the strides {view.strides}; contracts are checked, and plans made, of contiguous arrays",
+            fix="pass a contiguous copy",
+            resource=p.name,
+        )
+    arrays.wait_for(view, stream, driver)
+    return view

@@ -10,12 +10,12 @@ from typing import Any
 
 from cake_core.runtime import views as arrays
 from cake_core.runtime.binding import Binding, Signature, bind_shapes, check_pointers, name_arguments, read_signature, scalar, solve_sizes
+from cake_core.runtime.contracts import Contracts
 from cake_core.runtime.device_array import DeviceArray
 from cake_core.runtime.driver import Driver, driver
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import LaunchError
-from cake_core.runtime.formula import FormulaError, formula_text
-from cake_core.runtime.host_formula import evaluate, inputs_in
+from cake_core.runtime.formula import formula_text
 from cake_core.runtime.host_inputs import device_of, read, shape_of
 from cake_core.runtime.launch import (
     ArgumentBlock,
@@ -64,6 +64,7 @@ class Kernel:
         self.artifact = artifact
         self.manifest = artifact.manifest
         self._signature: Signature = read_signature(artifact.manifest)
+        self._contracts = Contracts(artifact, self._signature)
         self._maps = TensorMaps(artifact.manifest.tensor_maps)
         self._bindings: Lru[Binding] = Lru(BINDINGS)
         self._launches: Lru[Launch] = Lru(LAUNCHES)
@@ -159,29 +160,14 @@ class Kernel:
         return LaunchError("runtime/no-plan", f"the schedule of '{self.name}' takes no table of items", fix="call it without a plan")
 
     def check(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Check the kernel's contracts about its data, its `assume`s, on the host: inputs that they speak of are read back.
+        """Check the kernel's contracts about its data, its `assume`s, where the data are: by a launch on `stream` and its verdicts, which
+        the host waits for, or, of inputs in host memory, on the host.
 
         Takes the arguments of a call. Raises LaunchError (`runtime/assume`) with the first contract that does not hold.
         """
         given = name_arguments(self._signature, args, kwargs)
         handle = self._stream(given) if stream is None else arrays.stream_handle(stream)
-        cuda, params = driver(), {p.name: p for p in self._signature.tensors}
-        scalars = {p.name: scalar(p, given[p.name]) for p in self._signature.scalars if p.name in given}
-        shapes = {n: shape_of(n, given[n], handle, cuda) for n in given if n in params}
-        values = solve_sizes(self._signature, shapes, scalars, ())
-        spoken = dict.fromkeys(n for c in self.manifest.assumes for n in inputs_in(c.formula))
-        inputs = {n: read(params[n], given[n], handle, cuda) for n in spoken}
-        for contract in self.manifest.assumes:
-            try:
-                holds = bool(evaluate(contract.formula, values, inputs))
-            except (FormulaError, ZeroDivisionError, IndexError) as error:
-                raise LaunchError("runtime/assume", f"'{contract.text}' of '{self.name}' can't be checked: {error}") from None
-            if not holds:
-                raise LaunchError(
-                    "runtime/assume",
-                    f"'{self.name}' assumes {contract.text}, which does not hold",
-                    why="the kernel relies on it: results may be wrong, and memory that is not its own may be touched",
-                )
+        self._contracts.check(given, handle, driver())
 
     def _arrays(self, given: dict[str, Any]) -> list[Any]:
         return [given[p.name] for p in self._signature.tensors if p.name in given]
@@ -198,9 +184,7 @@ class Kernel:
         views = {p.name: arrays.describe(p.name, given[p.name], stream, cuda) for p in s.tensors if p.name in given}
         scalars = {p.name: scalar(p, given[p.name]) for p in s.scalars if p.name in given}
         for view in views.values():
-            if view.order is not None and view.device is not None and (view.order or 1) != (stream or 1):  # 1: the legacy stream too
-                with cuda.active(cuda.context(view.device)):
-                    cuda.order_after(view.order, stream)
+            arrays.wait_for(view, stream, cuda)
         # Floats by their bits: 0.0 and -0.0 are equal, NaN is not equal to itself.
         numbers = tuple([(n, x.hex() if type(x) is float else x) for n, x in scalars.items()])
         binding = None

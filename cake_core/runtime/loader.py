@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cake_core.artifact import Formula, Manifest, sha256
+from cake_core.artifact import EntryParamInfo, Formula, Manifest, sha256
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import ArtifactError
 from cake_core.runtime.formula import FormulaError, compile_formula
 from cake_core.runtime.plan import ORDERS
 
-MANIFEST, CUBIN, PTX = "manifest.json", "kernel.cubin", "kernel.ptx"
+MANIFEST, CUBIN, PTX, ASSUMES = "manifest.json", "kernel.cubin", "kernel.ptx", "assumes.ptx"
 REBUILD = "build the artifact again with 'cake build'"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedArtifact:
-    """`ptx`: the text of a portable kernel, for devices that the cubin does not run on."""
+    """`ptx`: the text of a portable kernel, for devices that the cubin does not run on. `assumes`: that of the check of its contracts."""
 
     folder: Path
     manifest: Manifest
     cubin: bytes
     ptx: bytes | None = None
+    assumes: bytes | None = None
 
 
 def read_artifact(folder: str | Path) -> LoadedArtifact:
-    """Read and verify `manifest.json`, `kernel.cubin` and, of a portable kernel, `kernel.ptx` of `folder`. Raises ArtifactError."""
+    """Read and verify `manifest.json`, `kernel.cubin`, of a portable kernel `kernel.ptx`, and `assumes.ptx` where there is one.
+
+    Raises ArtifactError."""
     folder = Path(folder)
     if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long or in a closed folder
         raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
@@ -37,13 +41,17 @@ def read_artifact(folder: str | Path) -> LoadedArtifact:
     _as_built(folder, manifest, CUBIN, cubin)
     if reason := _elf_fault(cubin):
         raise ArtifactError("runtime/artifact-cubin", f"'{CUBIN}' in '{folder}' is no whole cubin: {reason}", fix=REBUILD)
-    ptx = None
-    if manifest.portable:
-        ptx = _read(folder, PTX, "runtime/artifact-no-ptx", REBUILD)
-        _as_built(folder, manifest, PTX, ptx)
-        if b"\0" in ptx:  # the driver takes the text up to its first zero byte
-            raise ArtifactError("runtime/artifact-ptx", f"'{PTX}' in '{folder}' is no text", fix=REBUILD)
-    return LoadedArtifact(folder, manifest, cubin, ptx)
+    ptx = _text(folder, manifest, PTX) if manifest.portable else None
+    assumes = _text(folder, manifest, ASSUMES) if manifest.device_check else None
+    return LoadedArtifact(folder, manifest, cubin, ptx, assumes)
+
+
+def _text(folder: Path, manifest: Manifest, name: str) -> bytes:
+    text = _read(folder, name, "runtime/artifact-no-ptx", REBUILD)
+    _as_built(folder, manifest, name, text)
+    if b"\0" in text:  # the driver takes the text up to its first zero byte
+        raise ArtifactError("runtime/artifact-ptx", f"'{name}' in '{folder}' is no text", fix=REBUILD)
+    return text
 
 
 def _as_built(folder: Path, manifest: Manifest, name: str, data: bytes) -> None:
@@ -96,9 +104,11 @@ def _verify(m: Manifest) -> None:
         _need(t.swizzle in (0, 32, 64, 128), f"tensor map '{t.param}' has the swizzle {t.swizzle}")
         _need(t.elem in ELEMENTS and ELEMENTS[t.elem].map_type is not None, f"tensor map '{t.param}' can't hold '{t.elem}'")
     for e in m.entry_params:
-        known = {"map": range(len(m.tensor_maps)), "pointer": tensors, "scalar": scalars}.get(e.kind)
-        _need(known is not None, f"an entry parameter is of unknown kind '{e.kind}'")
-        _need(e.ref in known, f"an entry parameter refers to the unknown {e.kind} {e.ref!r}")
+        _entry_param(e, {"map": range(len(m.tensor_maps)), "pointer": tensors, "scalar": scalars})
+    if m.device_check is not None:
+        _need(isinstance(m.device_check.threads, int) and m.device_check.threads >= 32, f"a check has {m.device_check.threads!r} threads")
+        for e in m.device_check.entry_params:
+            _entry_param(e, {"verdicts": ("",), "pointer": tensors, "scalar": scalars})
     launch = m.launch
     for what, value in (("threads", launch.threads), ("cluster", launch.cluster), ("ctas_per_sm", launch.ctas_per_sm or 1)):
         _need(isinstance(value, int) and value >= 1, f"launch has {what} {value!r}")
@@ -121,6 +131,11 @@ def _verify(m: Manifest) -> None:
     _need(isinstance(m.portable, bool), f"portable is {m.portable!r}")
     _need(isinstance(m.entry, str) and m.entry.isascii() and bool(m.entry), f"entry is {m.entry!r}")
     _need(isinstance(m.hashes, dict), "hashes is no table")
+
+
+def _entry_param(e: EntryParamInfo, kinds: Mapping[str, Container]) -> None:
+    _need(e.kind in kinds, f"an entry parameter is of unknown kind '{e.kind}'")
+    _need(e.ref in kinds[e.kind], f"an entry parameter refers to the unknown {e.kind} {e.ref!r}")
 
 
 def _need(condition: bool, reason: str) -> None:

@@ -70,6 +70,13 @@ def describe(name: str, array: Any, stream: int, driver: Driver) -> View:
     return _array_interface(name, array, interface, driver)
 
 
+def wait_for(view: View, stream: int, driver: Driver) -> None:
+    """What comes into `stream` from now on runs after the work that the array's producer names; the host does not wait."""
+    if view.order is not None and view.device is not None and (view.order or 1) != (stream or 1):  # 1: the legacy stream too
+        with driver.active(driver.context(view.device)):
+            driver.order_after(view.order, stream)
+
+
 def _not_on_gpu(name: str, where: str) -> LaunchError:
     return LaunchError("runtime/not-on-gpu", f"'{name}' is on {where}, not on a GPU", fix="copy it to the GPU first")
 

@@ -23,9 +23,13 @@ LINE = re.compile(r"(?:@(!?)(%\w+) )?([a-z][\w.:]*)\s*(.*);")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 BITS = {"%r": np.uint32, "%f": np.uint32, "%d": np.uint64, "%h": np.uint16, "%p": bool}
 TYPES = {
-    "b16": np.uint16, "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "f32": np.float32, "b64": np.uint64, "u64": np.uint64, "s64": np.int64
+    "u8": np.uint8, "b16": np.uint16, "u16": np.uint16, "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "f32": np.float32,
+    "b64": np.uint64, "u64": np.uint64, "s64": np.int64, "f64": np.float64
 }  # fmt: skip
-COMPARE = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
+COMPARE = {
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": lambda a, b: (a < b) | (a > b),
+    "neu": np.not_equal, "nan": lambda a, b: np.isnan(a) | np.isnan(b)
+}  # fmt: skip
 TWO = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 ONE = {
     "abs": np.abs, "neg": np.negative, "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x)
@@ -176,7 +180,7 @@ class Warp:
         self.registers[name] = bits if old is None or active.all() else np.where(active, bits, old)
 
     def address(self, x: str) -> np.ndarray:
-        base, offset = re.fullmatch(r"\[(%\w+)([+-]\d+)?\]", x).groups()
+        base, offset = re.fullmatch(r"\[(%\w+)(?:\+(-?\d+))?\]", x).groups()
         return self.bits(base).astype(np.int64) + int(offset or 0)
 
     # --- instructions
@@ -236,11 +240,11 @@ class Warp:
                 return v(1) << self.value(o[2], "u32").astype(v(1).dtype)
             case "shr":
                 return v(1) >> self.value(o[2], "u32").astype(v(1).dtype)
-            case "div" | "rem" if kind != "f32":
+            case "div" | "rem" if kind not in ("f32", "f64"):
                 x, y = v(1).astype(np.int64), v(2).astype(np.int64)
                 quotient = np.abs(x) // np.maximum(np.abs(y), 1) * np.sign(x) * np.sign(y)
                 found = np.where(y == 0, -1, quotient if root == "div" else x - quotient * y)
-                return found.astype(np.int32) if kind == "s32" else (found & 0xFFFFFFFF).astype(np.uint32)
+                return found.astype(np.int32) if kind == "s32" else found if kind == "s64" else (found & 0xFFFFFFFF).astype(np.uint32)
             case "div":
                 return v(1) / v(2)
             case "min" | "max":

@@ -5,8 +5,14 @@ from math import prod
 import pytest
 
 from cake_core.diagnostics import CakeError
+from cake_core.ptx.builder import Addr, Reg
 
 BASE = 1 << 14  # where the machine puts dynamic shared memory
+
+
+def test_an_offset_below_an_address_is_one_that_is_added():
+    """As the assembler reads it: `[%r0-4]` is a syntax error (PTX ISA, Addresses as Operands)."""
+    assert [str(Addr(Reg("%r0", "b32"), n)) for n in (-4, 0, 4)] == ["[%r0+-4]", "[%r0]", "[%r0+4]"]
 
 
 def defined(shape, elem_bytes, swizzle, row, column):

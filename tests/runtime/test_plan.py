@@ -166,6 +166,12 @@ def test_division_floors_as_in_the_language(a, b):
     assert evaluate(["ceildiv", "a", "b"], env, {}).item() == -(-a // b)
 
 
+def test_floats_divide_and_literals_are_those_of_the_kernel():
+    x = {"X": np.array([0.1, -2.5], np.float32)}
+    assert evaluate(["/", ["at", "X", 1], 2], {}, x) == -1.25
+    assert evaluate(["==", ["at", "X", 0], 0.1], {}, x)
+
+
 def test_both_arms_of_a_choice_are_arrays():
     env = {"x": np.array([1, 5, 9])}
     assert evaluate(["if", ["and", ["<", 2, "x"], ["not", ["==", "x", 9]]], ["*", "x", 2], 0], env, {}).tolist() == [0, 10, 0]
