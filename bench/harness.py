@@ -24,6 +24,8 @@ from cake_core.runtime import Kernel
 from cake_core.runtime.driver import driver
 
 RESULTS = Path(__file__).parent / "results"
+#: Libraries that scripts measure beside ours; their versions stand in the record where they are installed.
+COMPETITORS = ("fa3-fwd", "flash-kmeans", "flashlib", "nvidia-cutlass-dsl")
 BURST = {"rounds": 8, "calls": 7, "idle_s": 0.13, "untimed": 1}
 SUSTAINED = {"rounds": 40, "calls": 4, "idle_s": 0.0, "untimed": 0}
 
@@ -70,7 +72,12 @@ def timed(sides: dict[str, Callable[[], object]], rounds: int, calls: int, idle_
 def summary(samples: list[float]) -> dict[str, float | int]:
     """Median, 10th and 90th percentile."""
     tenths = statistics.quantiles(samples, n=10, method="inclusive")
-    return {"median_us": round(statistics.median(samples), 3), "p10_us": round(tenths[0], 3), "p90_us": round(tenths[-1], 3), "samples": len(samples)}
+    return {
+        "median_us": round(statistics.median(samples), 3),
+        "p10_us": round(tenths[0], 3),
+        "p90_us": round(tenths[-1], 3),
+        "samples": len(samples),
+    }
 
 
 def compare(sides: dict[str, Callable[[], object]], ours: str, mode: dict) -> dict:
@@ -93,9 +100,19 @@ def environment(*kernels: Kernel) -> dict:
         "driver_cuda": f"{version // 1000}.{version % 1000 // 10}",
         "nvidia_smi": _smi(),
         "host": {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version()},
-        "libraries": {"torch": torch.__version__, "torch_cuda": torch.version.cuda, **_versions("cuda-bindings", "nvidia-cublas", "nvidia-cublas-cu12", "triton")},
+        "libraries": {
+            "torch": torch.__version__,
+            "torch_cuda": torch.version.cuda,
+            **_versions("cuda-bindings", "nvidia-cublas", "nvidia-cublas-cu12", "triton", *COMPETITORS),
+        },
         "artifacts": {
-            k.name: {"arch": k.manifest.arch, "cubin_sha256": k.manifest.hashes.get("kernel.cubin"), "constants": k.manifest.constants, "compiler": k.manifest.compiler, "assembled": k.manifest.assembled}
+            k.name: {
+                "arch": k.manifest.arch,
+                "cubin_sha256": k.manifest.hashes.get("kernel.cubin"),
+                "constants": k.manifest.constants,
+                "compiler": k.manifest.compiler,
+                "assembled": k.manifest.assembled,
+            }
             for k in kernels
         },
     }

@@ -34,7 +34,8 @@ def others(x: torch.Tensor, c: torch.Tensor, cn: torch.Tensor) -> dict:
     with suppress(ImportError):
         from flashlib.primitives.kmeans.cutedsl import cutedsl_assign_euclid
 
-        found["flashlib cutedsl"] = lambda: cutedsl_assign_euclid(x, c, out=out, c_sq=cn)
+        if x.shape[0] == 1:  # for more batches it hands over to the Triton kernel, and says nothing
+            found["flashlib cutedsl"] = lambda: cutedsl_assign_euclid(x, c, out=out, c_sq=cn)
     return usable(found)
 
 

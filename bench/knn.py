@@ -67,7 +67,9 @@ def main() -> None:
     args = arguments(
         __doc__, "part", "merge", variants=variants, torch={"action": "store_true", "help": "torch's product and topk as a further side"}
     )
-    pairs = {"cake": (cake.load(args.part), cake.load(args.merge))} | {v: tuple(map(cake.load, v.split(","))) for v in args.variants}
+    pairs = {"cake": (cake.load(args.part), cake.load(args.merge))}
+    for part, merge in (map(cake.load, v.split(",")) for v in args.variants):
+        pairs[f"cake SPLIT {merge.manifest.constants['SPLIT']}"] = part, merge
     generator = torch.Generator("cuda").manual_seed(args.seed)
     rows = []
     for q, n in SHAPES:

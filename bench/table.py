@@ -18,8 +18,7 @@ README = HERE.parent / "README.md"
 MARKS = re.compile(r"(?<=<!-- results, written by bench/table.py -->\n).*?(?=<!-- end of results -->)", re.S)
 #: Rates that a side may carry: key in the JSON and the unit shown.
 RATES = {"tflop_per_s": "TFLOP/s", "gb_per_s": "GB/s"}
-#: What a kernel is timed beside. Where a side is called `cake`, it alone is ours, and every other side stands beside it; in a file
-#: without one, the sides that are not listed here are ours.
+#: What a kernel is timed beside, as the table calls it.
 OTHERS = {
     "torch": "torch",
     "copy": "a copy",
@@ -32,7 +31,7 @@ OTHERS = {
     "cake_product": "our product alone",
 }
 #: Fields of a measured row that name no size.
-NO_SIZE = ("bytes", "flop", "planning_us", "equal_to_torch", "labels_agree", "lists_agree")
+NO_SIZE = ("bytes", "flop", "planning_us", "equal_to_torch", "labels_agree", "lists_agree", "elements_unlike_torch", "scales_agree")
 
 
 def read(folder: Path = HERE / "results") -> dict[str, dict]:
@@ -45,7 +44,8 @@ def section(results: dict[str, dict]) -> str:
     lines = ["| kernel | shape | bursts | beside it (speed of Cake over it) | sustained |", "| --- | --- | ---: | --- | --- |"]
     for name, r in timed.items():
         lines += [line for row in measured(r) for line in _lines(name, row)]
-    lines += ["", *filter(None, (_correct(results), _launch(results.get("launch")), _where(timed)))]
+    facts = (_correct(results), _companions(results.get("companions")), _repeats(results.get("repeats")), _launch(results.get("launch")))
+    lines += ["", *filter(None, facts), _where(timed)]
     return "\n".join(lines) + "\n"
 
 
@@ -55,8 +55,10 @@ def measured(result: dict) -> list[dict]:
 
 
 def ours(row: dict) -> list[str]:
+    """Sides that are ours: `cake`, `cake` with a setting, such as `cake SPLIT 1`; without such a name those that are no others'."""
     sides = row["burst"]["sides"]
-    return ["cake"] if "cake" in sides else [side for side in sides if side not in OTHERS]
+    named = [side for side in sides if side == "cake" or side.startswith("cake ")]
+    return named or [side for side in sides if side not in OTHERS]
 
 
 def _shape(row: dict) -> str:
@@ -65,11 +67,11 @@ def _shape(row: dict) -> str:
 
 
 def _lines(name: str, row: dict) -> list[str]:
-    shape, out = _shape(row), []
-    for side in ours(row):
-        kernel = name if side == "cake" else side
-        sustained = f"{_rate(row['sustained']['sides'][side])}; {_others(row['sustained'], side)}" if "sustained" in row else ""
-        out.append(f"| `{kernel}` | {shape} | {_rate(row['burst']['sides'][side])} | {_others(row['burst'], side)} | {sustained} |")
+    shape, out, mine = _shape(row), [], ours(row)
+    for side in mine:
+        kernel = f"`{name}`{side.removeprefix('cake')}" if side.startswith("cake") else f"`{side}`"
+        sustained = f"{_rate(row['sustained']['sides'][side])}; {_others(row['sustained'], side, mine)}" if "sustained" in row else ""
+        out.append(f"| {kernel} | {shape} | {_rate(row['burst']['sides'][side])} | {_others(row['burst'], side, mine)} | {sustained} |")
     return out
 
 
@@ -77,10 +79,10 @@ def _rate(side: dict) -> str:
     return next((f"{side[key]} {unit}" for key, unit in RATES.items() if key in side), f"{side['median_us']} µs")
 
 
-def _others(mode: dict, side: str) -> str:
+def _others(mode: dict, side: str, ours: list[str]) -> str:
     """Medians of the same run: a ratio above 1 is for Cake."""
     sides = mode["sides"]
-    beside = {s: v for s, v in sides.items() if s != side and (side == "cake" or s in OTHERS)}
+    beside = {s: v for s, v in sides.items() if s not in ours}
     return ", ".join(f"{OTHERS.get(s, s)} {_rate(v)} ({v['median_us'] / sides[side]['median_us']:.3f})" for s, v in beside.items())
 
 
@@ -94,11 +96,29 @@ def _correct(results: dict[str, dict]) -> str:
     return f"Against float64, random shapes with edges, poisoned outputs and guard bands: {'; '.join(parts)}." if parts else ""
 
 
+def _companions(r: dict | None) -> str:
+    if r is None:
+        return ""
+    kernels = {(c["kernel"], c["arch"]) for c in r["cases"]}
+    return f"On all shapes of their companions: {len(kernels)} kernels, {len(r['cases'])} shapes, {len(r['wrong'])} wrong."
+
+
+def _repeats(r: dict | None) -> str:
+    """Launches beside other work on the machine, whose outputs must keep their bits."""
+    if r is None:
+        return ""
+    changed = sum(sum(map(bool, c["changed_bytes"])) for c in r["cases"])
+    text = "Launched again beside products and copies on another stream: {} kernels, {} launches, {} with other bits."
+    return text.format(len(r["cases"]), sum(c["repeats"] for c in r["cases"]), changed)
+
+
 def _launch(r: dict | None) -> str:
     if r is None:
         return ""
     host = r["host"]
-    return f"A prepared launch takes {host['prepared']['median_us']} µs of the host, the driver's own call {host['driver']['median_us']} µs."
+    return (
+        f"A prepared launch takes {host['prepared']['median_us']} µs of the host, the driver's own call {host['driver']['median_us']} µs."
+    )
 
 
 def _where(timed: dict[str, dict]) -> str:
