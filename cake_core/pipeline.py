@@ -14,7 +14,7 @@ from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, Para
 from cake_core.assemble import Assembled, Assembler, assemble
 from cake_core.check import check
 from cake_core.derive import derive
-from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
+from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
 from cake_core.elaborate import constants, elaborate
 from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Assume, Int, Kernel, Pipeline, Program, Target
@@ -135,7 +135,10 @@ def frontend(source: Source, registry: Registry, arch: str | None = None, overri
 
 
 def choose_kernel(program: Program, name: str | None) -> Kernel:
-    kernels = {k.name: k for k in program.kernels}
+    kernels: dict[str, Kernel] = {}
+    for k in program.kernels:
+        if (other := kernels.setdefault(k.name, k)) is not k:
+            raise fail("type/repeated", f"two kernels are called '{k.name}'", k.span, related=(Related("the other one", other.span),), fix="choose another name")
     if name is not None and name not in kernels:
         raise fail("type/no-such-kernel", f"the text has no kernel '{name}'", fix=f"name one of {_listed(kernels)}")
     if name is None and len(kernels) != 1:
@@ -152,6 +155,8 @@ def choose_target(kernel: Kernel, registry: Registry, name: str | None) -> Archi
     targets = kernel.targets
     if not targets:
         raise fail("type/no-target", f"kernel '{kernel.name}' names no target", kernel.span, fix="add a line 'target NAME'; 'cake plugins' lists the architectures")
+    if (twice := next((t for n, t in enumerate(targets) if t in targets[:n]), None)) is not None:
+        raise fail("type/repeated", f"target '{twice}' stands twice", clauses[-1].span, why="a kernel is built for each of its targets once", fix="leave one out")
     if name is None and len(targets) > 1:
         raise fail("type/several-targets", f"kernel '{kernel.name}' has several targets", span, fix=f"choose with --arch: {_listed(targets)}")
     if name is not None and name not in targets:

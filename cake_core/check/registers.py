@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil, prod
 
 from cake_core.check.subject import Subject
+from cake_core.check.warps import together
 from cake_core.diagnostics import Sink
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Declaration, Declare, Role
@@ -16,7 +17,7 @@ ADDRESSING = 8  # registers that any role needs beside its fragments
 
 def check(subject: Subject, sink: Sink) -> None:
     plan, arch = subject.plan, subject.arch
-    if plan.threads > arch.limit("threads_per_block"):
+    if plan.threads > arch.limit("threads_per_block") or together(subject) is not None:
         return  # reported among the warps; the shares would be nothing
     ctas = plan.launch.ctas_per_sm or 1
     whole = arch.limit("registers_per_sm") // ctas

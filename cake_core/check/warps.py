@@ -11,6 +11,7 @@ def check(subject: Subject, sink: Sink) -> None:
     limit = arch.limit("threads_per_block")
     if plan.threads > limit:
         sink.error("core/threads", f"the roles need {plan.threads} threads", subject.kernel.span, why=f"{arch.name} takes {limit} a CTA: {arch.limits['threads_per_block'].source}", fix="fewer or smaller roles")
+    _resident(subject, sink)
     owner: dict[int, object] = {}
     for role in plan.roles:
         for w in range(role.first, role.end):
@@ -43,3 +44,33 @@ def check(subject: Subject, sink: Sink) -> None:
                 related=(Related(f"'{name}' is here", other.span),),
                 why="a warp enters with the words of one role",
             )
+
+
+def together(subject: Subject) -> tuple[str, int, int] | None:
+    """Why the CTAs that `ctas n` asks for can't be on a multiprocessor at one time: of what, how much they take, the limit.
+
+    None: they can, or the target does not say. Registers are shared out among them and checked as such."""
+    plan, arch = subject.plan, subject.arch
+    reserved = arch.limit("shared_bytes_reserved") if "shared_bytes_reserved" in arch.limits else 0
+    each = (
+        ("CTAs", 1, "blocks_per_sm"),
+        ("threads", plan.threads, "threads_per_sm"),
+        ("bytes of shared memory", plan.shared_bytes + reserved, "shared_bytes_per_sm"),
+    )
+    for what, size, limit in each if plan.launch.ctas_per_sm is not None else ():
+        if limit in arch.limits and (taken := plan.launch.ctas_per_sm * size) > arch.limit(limit):
+            return what, taken, limit
+    return None
+
+
+def _resident(subject: Subject, sink: Sink) -> None:
+    if (found := together(subject)) is not None:
+        what, taken, limit = found
+        of = subject.arch.limits[limit]
+        sink.error(
+            "core/resident-ctas",
+            f"{subject.plan.launch.ctas_per_sm} CTAs do not fit on a multiprocessor",
+            subject.plan.launch.span,
+            why=f"they would be {taken} {what}, and {subject.arch.name} takes {of.value}: {of.source}",
+            fix="a smaller number behind `ctas`",
+        )

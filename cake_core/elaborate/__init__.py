@@ -12,12 +12,13 @@ from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.guards import Guards
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.pairs import PAIR, Pairs
+from cake_core.elaborate.reach import Reach
 from cake_core.elaborate.requires import ranges_of
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.statements import Statements
 from cake_core.elaborate.tiles import TileSchedules
 from cake_core.elaborate.turns import Turns
-from cake_core.elaborate.typing import literal
+from cake_core.elaborate.typing import literal, range_of
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
 from cake_core.ir.places import names
@@ -42,7 +43,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedules, Turns, Statements):
+class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Reach, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):
@@ -64,6 +65,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
         self.items_ahead: tuple[str, ...] = ()
         self.shrinking: frozenset[str] = frozenset()  # variables of the role at hand that may fall
         self.launched: Span | None = None
+        self.taken, self.free = {}, set()
         self.unrolled = 0  # statements that the unrolled loops so far become
         self.cluster_axis: str | None = None
         self.cluster_size = 1
@@ -238,6 +240,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
                 if found.empty:
                     at = next(e.span for c in k.clause(Require) for e in c.exprs if p.name in (n.id for n in names(e)))
                     self.sink.error("type/require", f"no value of '{p.name}' satisfies all `require`s", at, resource=p.name)
+                    found = ranges.ANY  # said once
                 self.scope.names[p.name] = replace(symbol, type=Scalar(I32, Level.CTA, found))
 
     def _param(self, p: Param) -> Param | None:
@@ -255,6 +258,8 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, TileSchedule
                     raise reported()
                 if isinstance(d, Int) and d.value < 1:
                     raise fail("type/dimension", f"'{p.name}' has a dimension of {d.value}", d.span, why="dimensions are positive")
+                if (hi := range_of(d).hi) is not None and hi < 1:
+                    raise fail("type/dimension", f"'{p.name}' has a dimension that is never positive", d.span, why="no value of the parameters gives it an element")
             declared = replace(p.declared, groups=(dims,))
             out = replace(p, declared=declared)
             shape = tuple(d.value if isinstance(d, Int) else d for d in dims)

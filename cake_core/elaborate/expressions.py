@@ -27,6 +27,7 @@ from cake_core.ir.nodes import (
     Tuple,
     Unary,
 )
+from cake_core.ir.printer import expr_text
 from cake_core.ir.types import BOOL, F32, Barriers, Product, Scalar, State, Tile, Type, Unknown, Value
 from cake_core.primitive import CheckContext, Form
 from cake_core.source import Span
@@ -242,7 +243,11 @@ class Expressions(Calls, CheckContext):
         return function
 
     def _cond(self, e: Cond) -> Expr:
-        test, then, other = self.condition(e.test, "'? :'"), self.operand_of(e.then), self.operand_of(e.other)
+        test = self.condition(e.test, "'? :'")
+        with self.under(test):
+            then = self.operand_of(e.then)
+        with self.under(Unary("not", test, type=test.type)):
+            other = self.operand_of(e.other)
         if isinstance(test, Bool):
             return then if test.value else other
         if any(isinstance(x.type, Unknown) for x in (test, then, other)):
@@ -282,11 +287,21 @@ class Expressions(Calls, CheckContext):
         return out
 
     def _inside(self, index: Expr, last: int, message: str, at: Expr) -> None:
-        """An index that surely lies outside 0 .. last is an error; of others nothing is said."""
-        r = range_of(index)
-        if r.hi is not None and r.hi < 0 or r.lo is not None and r.lo > last:
+        """An index that surely lies outside 0 .. last, for one of the values that it takes, is an error; of others nothing is said."""
+        if (found := self.leaves(index, last)) is not None:
+            r, where = found
             known = r.constant if r.constant is not None else f"of {r.lo} or more" if r.lo is not None and r.lo > last else f"of {r.hi} or less"
-            raise fail("type/out-of-range", message.format(known), at.span)
+            raise fail("type/out-of-range", message.format(known), at.span, why=where or None)
+
+    def _inside_tensor(self, e: Expr, extent: int | Expr) -> Expr:
+        """One index of a tensor, which is not clipped."""
+        out = self._position(e, extent)
+        if isinstance(extent, int) or isinstance(out.type, Unknown):
+            return out
+        if self.behind(out, extent):
+            raise fail("type/out-of-range", f"index {expr_text(out)} is outside 0 .. {expr_text(extent)}", e.span)
+        self._inside(out, I32_MAX, "index {} is outside the tensor", e)
+        return out
 
     def _tile_index(self, e: Index, base: Expr, tile: Tile) -> Expr:
         group = tile.groups[0]
@@ -314,11 +329,11 @@ class Expressions(Calls, CheckContext):
                     if isinstance(d, int) and tile.space != "global":
                         if size.value > d:
                             raise fail("type/out-of-range", f"{size.value} elements of a dimension of {d}", i.span)
-                        self._inside(lo, d - size.value, f"{{}} +: {size.value} is outside 0 .. {d}", i)
+                        self._inside(lo, d - size.value, f"slice {{}} +: {size.value} is outside 0 .. {d}", i)
                     indices.append(replace(i, lo=lo, size=size))
                     sizes.append(size.value)
                 case _:
-                    indices.append(self._position(i, d if tile.space != "global" else None))
+                    indices.append(self._inside_tensor(i, d) if tile.space == "global" else self._position(i, d))
         out = replace(e, base=base, indices=tuple(indices))
         return typed(out, Tile(tile.space, tile.elem, (tuple(sizes),), axis=tile.axis if sizes else None, part=tile.part))
 

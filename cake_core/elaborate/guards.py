@@ -13,7 +13,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Symbol
 from cake_core.elaborate.typing import level_of
 from cake_core.ir.flow import conjuncts, walk
-from cake_core.ir.nodes import Block, Expr, If, Name, Op, Pipeline
+from cake_core.ir.nodes import Block, Expr, If, Name, Op, Pipeline, Unary
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
 from cake_core.ir.types import Level
@@ -30,10 +30,12 @@ class Guards:
         before = self.guards
         self.guards = (*before, *conjuncts(out.test))
         try:
-            out = replace(out, then=self._inner(out, s.then))
+            with self.under(out.test):
+                out = replace(out, then=self._inner(out, s.then))
         finally:
             self.guards = before
-        out = replace(out, other=self._inner(out, s.other) if s.other is not None else None)
+        with self.under(Unary("not", out.test, type=out.test.type)):
+            out = replace(out, other=self._inner(out, s.other) if s.other is not None else None)
         if self.form is Form.SCHEDULE and self._is_item_guard(out.test):
             for op in first_slots(out.then):
                 self._outlives(op, out.test)

@@ -9,9 +9,10 @@ from math import prod
 
 from cake_core.diagnostics import fail
 from cake_core.elaborate.inlines import expand
+from cake_core.elaborate.pairs import MOST_WARPS
 from cake_core.elaborate.scope import Symbol, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
-from cake_core.elaborate.typing import described, named
+from cake_core.elaborate.typing import described, named, range_of
 from cake_core.ir import ranges
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Assign, Binary, Block, Expr, Int, Name, Op, Pipeline, Role, Tuple, Var, Words
@@ -95,8 +96,8 @@ class Roles:
                 sizes = [e.value for e in w.value.items]
                 if len(sizes) != 2 or min(sizes) < 1 or prod(sizes) != self.warps:
                     raise fail("type/role-size", f"the warps of an instance are {self.warps}, not a grid of {' x '.join(map(str, sizes))}", w.value.span, role=s.name, fix="write `over (rows, columns)` with rows * columns warps")
-            elif w.name == "aligned" and w.value.value & (w.value.value - 1):
-                raise fail("type/role-size", f"a role aligned to {w.value.value} warps", w.value.span, why="an alignment is a power of two")
+            elif w.name == "aligned" and (not 1 <= w.value.value <= MOST_WARPS or w.value.value & (w.value.value - 1)):
+                raise fail("type/role-size", f"a role aligned to {w.value.value} warps", w.value.span, why=f"an alignment is a power of two, and a CTA has at most {MOST_WARPS} warps")
             elif w.name == "on":
                 continue
             elif (word := self.registry.role_words.get(w.name)) is not None:
@@ -170,7 +171,14 @@ class Roles:
             raise fail("type/operands", "'launch' takes the number of items, and `persistent` or nothing", s.span)
         words = self.words(s.words, LAUNCH_WORDS, "'launch'", s.span)
         self.at_least_one_cta(words)
-        return replace(s, operands=(self.integer(s.operands[0], "the number of items"),), words=words)
+        items = self.integer(s.operands[0], "the number of items")
+        self.some(items, f"a launch of {items.value if isinstance(items, Int) else 'no'} items")
+        return replace(s, operands=(items,), words=words)
+
+    def some(self, items: Expr, what: str) -> None:
+        """Raises CakeError for a number that is surely not positive."""
+        if (hi := range_of(items).hi) is not None and hi < 1:
+            raise fail("type/schedule", what, items.span, why="no value of the parameters gives the kernel anything to do")
 
     def at_least_one_cta(self, words: Words) -> None:
         ctas = words.get("ctas")

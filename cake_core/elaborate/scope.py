@@ -21,7 +21,8 @@ class Symbol:
     """`kind`: const, parameter, tensor, let, variable, loop variable, slot, buffer, pipeline, role, tile schedule.
 
     `value` is the literal of a const. `node` is the declaring node. `guard`: of a slot, the condition under which it is held,
-    and what the names in that condition were.
+    and what the names in that condition were. `formula`: the value of a let, or a loop's variable under a name of its own, of
+    names that keep their meaning (`reach.py`).
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Symbol:
     node: Node | None = None
     guard: Expr | None = None
     guard_names: tuple[tuple[str, Symbol | None], ...] = ()
+    formula: Expr | None = None
 
 
 @dataclass(slots=True)

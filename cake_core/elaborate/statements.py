@@ -13,6 +13,7 @@ from cake_core.elaborate.typing import described, held, is_int, is_register_tile
 from cake_core.ir import ranges
 from cake_core.ir.nodes import (
     Assign,
+    Binary,
     Block,
     Call,
     CallStmt,
@@ -40,7 +41,7 @@ from cake_core.ir.nodes import (
 from cake_core.ir.places import root
 from cake_core.ir.printer import expr_text
 from cake_core.ir.visit import calls, nested
-from cake_core.ir.types import I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
+from cake_core.ir.types import BOOL, I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
 from cake_core.source import Span
 
@@ -179,7 +180,9 @@ class Statements(Declarations, Roles):
 
     def _let(self, s: Let) -> Let:
         out = []
-        for b in s.bindings:
+        for n, b in enumerate(s.bindings):
+            if any(b.name == other.name for other in s.bindings[:n]):
+                raise fail("type/repeated", f"'{b.name}' stands twice in this `let`", b.span, fix="give one of them another name")
             value = self.operand_of(b.value)
             if isinstance(value.type, Named | Barriers | Product | Tile) and not is_register_tile(value.type):
                 raise fail("type/let", f"'{b.name}' would name {described(value.type)}", b.value.span, why="`let` names a value; places are written out")
@@ -188,9 +191,12 @@ class Statements(Declarations, Roles):
             at_top = self.role is None and not self.inside  # roles and the launch read these: one value each
             if at_top and self.form is Form.SCHEDULE and (reads := next((c for c in calls(value) if self.effects_of(c)), None)):
                 raise fail("type/not-implemented", "a read of memory outside roles is not implemented yet", reads.span, fix="read it in the roles")
-            self.scope.bind(b.name, Symbol("let", held(value), b.span), shadows=() if at_top else ("let", "slot", "loop variable"))
+            self.scope.bind(b.name, Symbol("let", held(value), b.span, formula=self._formula(value)), shadows=() if at_top else ("let", "slot", "loop variable"))
             out.append(replace(b, value=value))
         return replace(s, bindings=tuple(out))
+
+    def _formula(self, value: Expr) -> Expr | None:
+        return self.written_out(value) if isinstance(value.type, Scalar) else None
 
     def _var(self, s: Var) -> Var:
         out = []
@@ -302,7 +308,11 @@ class Statements(Declarations, Roles):
             raise fail("type/step", "the step is not surely positive", step.span, why="loops count upwards", fix=None if isinstance(step, Int) else "add a `require`")
         r = ranges.Range(lr.lo, None if hr.hi is None else hr.hi - 1)
         t = Scalar(I32, level_of(lo, hi), r)
-        out = self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: t})
+        numbers = (lo, hi, step or Int(1))
+        values = range(*(n.value for n in numbers)) if all(isinstance(n, Int) for n in numbers) else None
+        own = self.counted_through(s.pattern[0], t, values, lo, hi)
+        with self.under(Binary("<", lo, hi, type=Scalar(BOOL, level_of(lo, hi)))):
+            out = self._loop(replace(s, lo=lo, hi=hi, words=words), {s.pattern[0]: Symbol("loop variable", t, s.span, formula=own)})
         if words.flag == "unroll" and not any(isinstance(x, For) and x.words.flag == "unroll" for x in self.inside):
             self.unrolled += _written(out)
             if self.unrolled > UNROLLED:
@@ -312,11 +322,11 @@ class Statements(Declarations, Roles):
     def _too_much(self, s: For, statements: int) -> CakeError:
         return fail("type/unroll", f"this loop is written out to {statements} statements or more", s.hi.span, why=f"all unrolled loops of a kernel may become {UNROLLED} statements together", fix="unroll the inner loops alone")
 
-    def _loop(self, s: For, types: dict[str, Scalar]) -> For:
+    def _loop(self, s: For, variables: dict[str, Symbol]) -> For:
         outer, self.scope = self.scope, Scope(self.scope)
         try:
-            for n, t in types.items():
-                self.scope.bind(n, Symbol("loop variable", t, s.span), shadows=("let", "slot", "loop variable"))
+            for n, symbol in variables.items():
+                self.scope.bind(n, symbol, shadows=("let", "slot", "loop variable"))
             return replace(s, body=self._inner(s, s.body))
         finally:
             self.scope = outer
@@ -325,7 +335,8 @@ class Statements(Declarations, Roles):
         if self.form is Form.SCHEDULE:
             raise fail("type/not-implemented", "'while' is not implemented yet in the schedule form", s.span)
         out = replace(s, test=self.condition(s.test, "'while'"), words=self.words(s.words, (), "'while'", s.span))
-        return replace(out, body=self._inner(out, s.body))
+        with self.under(out.test):
+            return replace(out, body=self._inner(out, s.body))
 
 
 def _written(s: Stmt) -> int:

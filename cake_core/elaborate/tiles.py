@@ -8,7 +8,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.typing import counted, described, named, range_of, typed
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Block, Call, Expr, For, Let, Name, Option, Tiles
+from cake_core.ir.nodes import Block, Call, Expr, For, Int, Let, Name, Option, Tiles
 from cake_core.ir.schedule import RAGGED_PARTS, SCAN_ORDERS, SCHEDULES, TABLE_ORDERS, factors, groups_of, read_schedule
 from cake_core.ir.types import I32, Level, Named, Scalar, Unknown
 from cake_core.primitive import Form, WordSpec
@@ -93,6 +93,8 @@ class TileSchedules:
         if not 1 <= len(dims) <= 3 or raster is not None and len(dims) != 2:
             why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
             raise fail("type/schedule", f"a schedule with {counted(len(dims), 'dimension')}", call.span, why=why)
+        for d in dims:
+            self.some(d.value, f"dimension '{d.name}' is {d.value.value if isinstance(d.value, Int) else 'never positive'}")
         if raster is not None and raster.value < 1:
             raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
         if self.cluster_axis is not None and self.cluster_size > 1 and "each" not in options and dims[0].name != self.cluster_axis:
@@ -162,6 +164,7 @@ class TileSchedules:
                 why="group g holds the rows from OFFSETS[g] to OFFSETS[g + 1]",
                 fix="name an `in i32[E + 1]` tensor",
             )
+        self.some(replace(self.integer(groups_of(t.shape[0]), "the number of groups"), span=e.span), f"'{out.id}' bounds no group")
         return out
 
     # --- items
@@ -321,7 +324,8 @@ class TileSchedules:
         if schedule.persistent and schedule.ragged is None:
             self.items_ahead = tuple(f"{tiles.id}.next.{d.name}" for d in schedule.dims)
         try:
-            return self._loop(replace(s, lo=tiles), types)
+            symbols = {n: Symbol("loop variable", t, s.span, formula=self.counted_through(n, t, None)) for n, t in types.items()}
+            return self._loop(replace(s, lo=tiles), symbols)
         finally:
             self.item_count, self.items_ahead = None, ()
 

@@ -77,7 +77,7 @@ COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 #: Functions of the core on integers, and how many arguments each takes.
 INTEGER_CALLS = {"ceildiv": 2, "min": 2, "max": 2, "clamp": 3}
 
-_RANGES = {"ceildiv": ranges.ceildiv, "min": ranges.minimum, "max": ranges.maximum, "clamp": ranges.clamp}
+INTEGER_RANGES = {"ceildiv": ranges.ceildiv, "min": ranges.minimum, "max": ranges.maximum, "clamp": ranges.clamp}
 _VALUES = {"ceildiv": lambda a, b: -(-a // b), "min": min, "max": max, "clamp": lambda x, lo, hi: min(max(x, lo), hi)}
 
 
@@ -110,7 +110,7 @@ def integer_call(e: Call) -> Expr:
         return Int(value, span=e.span, type=Scalar(I32, Level.CTA, ranges.constant(value)))
     elem = integer_elem(*args)
     level = max(a.type.level for a in args)
-    return replace(e, type=Scalar(elem, level, _held(elem, _RANGES[e.name](*(a.type.range for a in args)))))
+    return replace(e, type=Scalar(elem, level, _held(elem, INTEGER_RANGES[e.name](*(a.type.range for a in args)))))
 
 
 def _held(elem: Elem, r: ranges.Range) -> ranges.Range:

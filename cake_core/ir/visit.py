@@ -39,6 +39,19 @@ def _parts(kind: type[Node]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in ("span", "type", "label"))
 
 
+def size(node, most: int) -> int:
+    """How many expressions there are in one, counted up to `most`."""
+    count, left = 0, [node]
+    while left and count < most:
+        x = left.pop()
+        if isinstance(x, tuple):
+            left += x
+        elif isinstance(x, Expr):
+            count += 1
+            left += (getattr(x, name) for name in _parts(type(x)))
+    return count
+
+
 def own_expressions(s: Stmt) -> Iterator[Expr]:
     """The expressions that stand directly in one statement, not those of nested statements."""
     for f in fields(s):

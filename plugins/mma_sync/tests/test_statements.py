@@ -210,7 +210,7 @@ def codes(make, source):
         ("ldmatrix acc <- a[:, :]", "type/element"),
         ("ldmatrix fa <- A[:, :]", "type/operand"),
         ("ldmatrix a <- fa", "type/operand"),
-        ("ldmatrix fa <- a[warp +: 32, :]", "core/one-place"),
+        ("ldmatrix fa <- a[min(warp, 0) +: 32, :]", "core/one-place"),
     ],
 )
 def test_what_is_refused(typed, body, code):
