@@ -11,6 +11,7 @@ from cake_core.ir.nodes import Block, Expr, For, If, Kernel, Name, Role, Stmt, W
 from cake_core.ir.places import names
 from cake_core.ir.plan import Plan, RolePlan, read_plan
 from cake_core.primitive.asking import effects_of
+from cake_core.primitive.groups import warps_of
 from cake_core.ir.types import Level, Scalar
 
 
@@ -33,8 +34,7 @@ class Subject:
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
-        groups = {"warp": 1, **{n: g.warps for n, g in self.registry.groups.items()}}
-        self.plan = read_plan(self.kernel, groups | {f"{n}s": w for n, w in groups.items()}, self.registry.spaces)
+        self.plan = read_plan(self.kernel, warps_of(self.kernel, self.registry), self.registry.spaces)
 
     def role(self, name: str) -> RolePlan:
         return next(r for r in self.plan.roles if r.name == name)

@@ -33,13 +33,14 @@ def command(files, arch, settings, format, as_json) -> int:
     """
     format = chosen_format(format, as_json)
     overrides = settings_of(settings)
-    sources, findings, states = {}, list(registry().problems()), []
+    sources, findings, states = {}, [], []
     with progress("checking", format in MACHINE) as on_step:
         for file in dict.fromkeys(files):
             on_step(file)
             found = check_file(file, arch, overrides, sources)
             findings += [d for d in found if d not in findings]
             states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean"})
+    findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
     print_findings(findings, sources, format, to_stdout=True, files=states)
     if format == "text" and not exits.code_of(findings):
         click.echo(f"{len(states)} text{'s' if len(states) != 1 else ''} clean")

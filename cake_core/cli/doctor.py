@@ -66,7 +66,7 @@ def plugins() -> Iterator[Line]:
     from cake_core.plugins import Status
     from cake_core.plugins.entries import stale_install
 
-    for r in registry().plugins:
+    for r in registry().whole().plugins:
         good = r.status in (Status.ACTIVE, Status.BLOCKED)
         detail = f"{r.distribution} {r.version}" + (f": {r.cause}" if r.cause else "")
         yield Line("plugin", r.name, "ok" if good else "broken", detail, not good)

@@ -35,7 +35,7 @@ def command(everything: bool, hook: str | None, check: bool, as_json: bool) -> i
 
     if hook is not None and hook not in HOOKS:
         raise click.UsageError(f"no hook '{hook}'; there are {', '.join(HOOKS)}")
-    records = [r for r in registry().plugins if hook is None or hook in r.hooks]
+    records = [r for r in registry().whole().plugins if hook is None or hook in r.hooks]
     bad = [r for r in records if r.status in (Status.BROKEN, Status.FAILED)]
     stale = stale_install()
     if as_json:

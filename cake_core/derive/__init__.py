@@ -24,7 +24,8 @@ from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipe
 from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
-from cake_core.primitive import Form, PipelinePlan, Protocol, ThreadGroup
+from cake_core.primitive import Form, PipelinePlan, Protocol
+from cake_core.primitive.groups import Groups
 from cake_core.primitive.asking import answering, effects_of
 
 __all__ = ["derive"]
@@ -36,8 +37,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     fresh = Fresh(kernel)
     kernel = replace(kernel, body=_unrolled(kernel, fresh))
     axis, cluster = (kernel.cluster.axis.name, kernel.cluster.axis.value.value) if kernel.cluster else (None, 1)
-    groups = {"warp": ThreadGroup(name="warp", warps=1), **registry.groups}
-    groups |= {f"{n}s": g for n, g in groups.items()}
+    groups = Groups(registry.groups)
 
     placed = place(kernel, registry, groups)
     schedule = _schedule(kernel, axis, cluster, fresh)
@@ -220,8 +220,8 @@ def _assemble(
     prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
     at = next((s.span for s in kernel.body if isinstance(s, Tiles)), kernel.span)
     prologue = tuple(replace(s, span=at, operands=tuple(replace(e, span=at) for e in s.operands)) if isinstance(s, Op) else s for s in prologue)
-    find = lambda wanted, what: operation_with(registry, arch, wanted, what, kernel.span)  # noqa: E731
-    meet = lambda scope: find(lambda e: isinstance(e, Rendezvous) and e.scope == scope, f"a barrier of the {scope}")  # noqa: E731
+    find = lambda effect, wanted, what: operation_with(registry, arch, effect, wanted, what, kernel.span)  # noqa: E731
+    meet = lambda scope: find(Rendezvous, lambda e: e.scope == scope, f"a barrier of the {scope}")  # noqa: E731
     together = "cluster" if cluster > 1 else "cta"
     setup: list[Stmt] = []
     leave: list[Stmt] = []
@@ -240,6 +240,6 @@ def _assemble(
         setup += [tensor.address, *tensor.declared]
         if cluster == 1:
             leave += [meet("warp"), meet("cta")]  # the leader of a role may come alone
-        after = find(lambda e: isinstance(e, Fence) and e.kind == "tensor_after", "a fence of the tensor engine")
+        after = find(Fence, lambda e: e.kind == "tensor_after", "a fence of the tensor engine")
         leave.append(by_first_warp((meet("warp"), after, *tensor.free)))
     return (*lets, *prologue, *memory, *setup, *roles, *leave)

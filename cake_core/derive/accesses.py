@@ -38,12 +38,10 @@ def touches(kernel: Kernel, registry) -> list[Touch]:
     return out
 
 
-def operation_with(registry, arch, wanted: Callable[[Effect], bool], what: str, at: Span) -> Op:
-    """The operation without operands, offered for this target, that has the wanted effect."""
-    for name, operation in registry.operations.items():
-        if operation.operands or operation.arrows or operation.capabilities - arch.capabilities:
-            continue
-        op = Op(name, span=at)
-        if any(wanted(e) for e in operation.effects(op)):
+def operation_with(registry, arch, effect: type[Effect], wanted: Callable[[Effect], bool], what: str, at: Span) -> Op:
+    """The operation without operands, offered for this target, that has an effect of this class that is wanted."""
+    for operation in registry.alone(effect):
+        op = Op(operation.name, span=at)
+        if not operation.capabilities - arch.capabilities and any(isinstance(e, effect) and wanted(e) for e in operation.effects(op)):
             return op
     raise fail("derive/no-operation", f"no installed plugin offers {what} for {arch.name}", at, why="the derived form of this text needs it", fix="install the plugin that has it")

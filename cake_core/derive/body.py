@@ -137,7 +137,7 @@ class Body(DeriveContext):
         if not self.unfenced:
             return ()
         at, self.unfenced = self.unfenced[-1], []
-        return (operation_with(self.frame.registry, self.arch, lambda e: isinstance(e, Fence) and e.kind == "proxy_async", "a proxy fence", at),)
+        return (operation_with(self.frame.registry, self.arch, Fence, lambda e: e.kind == "proxy_async", "a proxy fence", at),)
 
     def layout(self, fragment: str) -> Layout | None:
         return self.layouts.get(fragment)
@@ -379,7 +379,7 @@ class Body(DeriveContext):
         memory consistency, thread synchronisation). An engine's own commit needs none."""
         if not any((self.role, buffer) in self.frame.by_engine for buffer in plan.buffers):
             return ()
-        return (operation_with(self.frame.registry, self.arch, lambda e: isinstance(e, Fence) and e.kind == kind, "a fence of the tensor engine", s.span),)
+        return (operation_with(self.frame.registry, self.arch, Fence, lambda e: e.kind == kind, "a fence of the tensor engine", s.span),)
 
     def _drain(self, s: Op, plan: PipelinePlan) -> Block:
         """As many releases as slots may be held here: none, a known number, at most one, or a loop."""

@@ -169,9 +169,8 @@ class Planner:
             return Signal.ENGINE
         reads = [t.access for t in uses]
         collective = reads and all(a.issuer is Issuer.WARPGROUP and isinstance(a.completion, InGroup) for a in reads)
-        group = self.registry.groups.get(Issuer.WARPGROUP)
-        whole = group is not None and self.placed[role].warps == group.warps
-        return Signal.COLLECTIVE if collective and whole else Signal.WARPS
+        group = self.registry.groups.get(Issuer.WARPGROUP) if collective else None
+        return Signal.COLLECTIVE if group is not None and self.placed[role].warps == group.warps else Signal.WARPS
 
     def _arrivals(self, role: str, how: Signal) -> int:
         placed = self.placed[role]

@@ -24,7 +24,8 @@ from cake_core.ir.nodes import Binding, Bool, Cluster, Const, Declaration, Expr,
 from cake_core.ir.places import names
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import BOOL, I32, Level, Named, Scalar, Tile, Unknown
-from cake_core.primitive import Form, Reduction, ThreadGroup
+from cake_core.primitive import Form, Reduction
+from cake_core.primitive.groups import Groups
 from cake_core.source import Span
 
 __all__ = ["constants", "elaborate"]
@@ -50,8 +51,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Reach, TileS
         self.registry, self.arch, self.form = registry, arch, form
         self.sink = Sink()
         self.scope = Scope()
-        self.groups = {"warp": ThreadGroup(name="warp", warps=1), **registry.groups}
-        self.groups |= {f"{n}s": g for n, g in self.groups.items()}  # `1 warp`, `8 warps`
+        self.groups = Groups(registry.groups)
         self.declarations: dict[str, Declaration] = {}
         self.pipeline_of: dict[str, str] = {}
         self.role_names: tuple[str, ...] = ()

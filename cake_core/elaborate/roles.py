@@ -86,7 +86,7 @@ class Roles:
         return n
 
     def _role_words(self, s: Role) -> Words:
-        specs = ROLE_WORDS + tuple(WordSpec(w.name, "constant") for w in self.registry.role_words.values())
+        specs = ROLE_WORDS + tuple(WordSpec(name, "constant") for name in self.registry.role_words)
         words = self.words(s.words, specs, "a role", s.span)
         if words.flag not in (None, ONCE):
             raise fail("type/unknown-word", f"a role has no flag '{words.flag}'", s.words.span, fix=suggestion(words.flag, [ONCE, *(w.name for w in specs)]))

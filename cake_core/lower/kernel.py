@@ -17,6 +17,7 @@ from cake_core.lower.inputs import Inputs
 from cake_core.lower.roles import dispatch
 from cake_core.lower.statements import statement
 from cake_core.lower.walk import walk
+from cake_core.primitive.groups import warps_of
 from cake_core.ptx.builder import Builder, Reg, Sym
 from cake_core.ptx.module import Module
 from cake_core.source import Span
@@ -42,7 +43,7 @@ class Lowered:
 
 def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
     """Write the PTX of a kernel in derived form, typed by elaboration. Raises CakeError with the findings of all roles."""
-    plan = read_plan(kernel, group_warps(registry), registry.spaces)
+    plan = read_plan(kernel, warps_of(kernel, registry), registry.spaces)
     before, roles, behind = parts(kernel.body)
     backend = arch.backend()
     launch = entry_launch(plan, arch)
@@ -82,12 +83,6 @@ def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
     ptx, lines = module.print()
     owners = [None] * (len(lines) - len(body.body) - 1) + owners + [None]  # header and prologue, body, closing brace
     return Lowered(ptx, lines, owners, inputs.param_infos(), entry_params, tensor_maps, launch_info(kernel, plan, registry), requires(kernel), plan)
-
-
-def group_warps(registry) -> dict[str, int]:
-    """Warps of each thread group, by the names that a role's header can have: `1 warp`, `8 warps`."""
-    warps = {"warp": 1} | {g.name: g.warps for g in registry.groups.values()}
-    return warps | {f"{name}s": n for name, n in warps.items()}
 
 
 def parts(body: Block) -> tuple[Block, dict[str, Role], Block]:

@@ -2,6 +2,7 @@
 
 A plugin is whole or absent: one that fails anywhere leaves nothing in the registry. None of its exceptions gets out,
 `SystemExit` included; what it prints while loading goes to standard error, because standard output belongs to results.
+A plugin with an index of its offers (`index`) is loaded when one of them is asked for, every other one at the start.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from types import MappingProxyType
 
 import pluggy
 
 from cake_core.diagnostics import fail
-from cake_core.plugins import hookspecs
+from cake_core.plugins import hookspecs, index
 from cake_core.plugins.entries import Entry, canonical, find_entries
-from cake_core.plugins.offers import RETURNS, BadOffer, offers
+from cake_core.plugins.offers import RETURNS, BadOffer, effects_alone, hook_of, offers
 from cake_core.plugins.registry import KINDS, Observer, Registry, first_line
+from cake_core.plugins.tables import Records, Table
 from cake_core.plugins.types import PluginRecord, Status
 
 #: Names (of plugins or distributions, comma-separated) to leave out.
@@ -33,14 +33,24 @@ LOAD = "CAKE_LOAD_PLUGINS"
 HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("cake_"))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Loading:
-    """A plugin on its way: its record and what it offers, (kind, name) to object."""
+    """A plugin on its way: its record and what it offers, (kind, name) to object.
+
+    `index` is what it says that it offers (label to kinds of effects); while that is all that is known of it, it `waits`.
+    """
 
     entry: Entry
     record: PluginRecord
     offered: dict[tuple[str, str], object] = field(default_factory=dict)
     observe: Callable | None = None
+    index: dict[str, tuple[str, ...]] | None = None
+    waits: bool = False
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """(kind, name) of all that it offers, as far as that is known."""
+        return [_key(label) for label in self.index] if self.waits else list(self.offered)
 
     def stop(self, status: Status, cause: str, hook: str | None = None, trace: str | None = None) -> None:
         self.record = replace(self.record, status=status, cause=cause, hook=hook, traceback=trace)
@@ -56,7 +66,7 @@ class _Loading:
 def load_registry(
     *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None, entries: Iterable[Entry] | None = None
 ) -> Registry:
-    """Load every plugin that is installed and not blocked.
+    """All that plugins offer that are installed and not blocked. Those with an index are loaded when they are asked.
 
     `disabled` names plugins (or distributions) to leave out; a name that is not there raises `plugin/unknown-plugin`.
     `environ` stands for the process's environment, `entries` for the installed entry points.
@@ -66,12 +76,11 @@ def load_registry(
     blocked = _blocked(found, tuple(disabled), environ)
     plugins = [_Loading(e, PluginRecord(e.origin, e.point.value, Status.ACTIVE)) for e in found]
     _settle_plugin_names(plugins)
-    with redirect_stdout(sys.stderr):
-        for plugin in plugins:
-            if cause := blocked.get(plugin.entry.origin):
-                plugin.stop(Status.BLOCKED, cause)
-            elif plugin.record.status is Status.ACTIVE:
-                _load(plugin)
+    for plugin in plugins:
+        if cause := blocked.get(plugin.entry.origin):
+            plugin.stop(Status.BLOCKED, cause)
+        elif plugin.record.status is Status.ACTIVE:
+            _announce(plugin) or _load(plugin)
     _settle_clashes(plugins)
     return _registry(plugins)
 
@@ -84,6 +93,8 @@ def _blocked(entries: tuple[Entry, ...], disabled: tuple[str, ...], environ: Map
     everyone = sorted({n for e in entries for n in _names(e)})
     for name in disabled:
         if not {name, canonical(name)} & set(everyone):
+            from difflib import get_close_matches
+
             close = get_close_matches(name, everyone, n=1)
             fix = f"did you mean '{close[0]}'?" if close else "'cake plugins --all' lists what is installed"
             raise fail("plugin/unknown-plugin", f"no plugin '{name}' is installed", fix=fix)
@@ -110,6 +121,12 @@ def _listed(text: str) -> set[str]:
     return names | {canonical(n) for n in names}
 
 
+def _key(label: str) -> tuple[str, str]:
+    """(kind, name) of a label such as `operation:NAME`."""
+    kind, _, name = label.partition(":")
+    return kind, name
+
+
 def _settle_plugin_names(plugins: list[_Loading]) -> None:
     """Two plugins of one name: neither is imported, unless one is built in; that one nobody can displace."""
     by_name = defaultdict(list)
@@ -123,8 +140,31 @@ def _settle_plugin_names(plugins: list[_Loading]) -> None:
 # --- one plugin ------------------------------------------------------------------------------------------------
 
 
+def _announce(plugin: _Loading) -> bool:
+    """Take a plugin's index for its offers; False without one, and for one with labels that are none."""
+    plugin.index = index.read(plugin.record.module)
+    if plugin.index is None or not all(kind in KINDS and name for kind, name in map(_key, plugin.index)):
+        return False
+    plugin.waits = True
+    hooks = {hook_of(KINDS[kind][0]) for kind, _ in plugin.names}
+    plugin.record = replace(plugin.record, provides=tuple(sorted(plugin.index)), hooks=tuple(sorted(hooks)))
+    return True
+
+
 def _load(plugin: _Loading) -> None:
-    """Import, check, register and ask one plugin. Every plugin has a manager of its own: none can disturb another."""
+    """Import, check, register and ask one plugin; one with an index must offer what that says."""
+    plugin.waits = False
+    with redirect_stdout(sys.stderr):
+        _import_and_ask(plugin)
+    if plugin.index is None or plugin.record.status is not Status.ACTIVE:
+        return
+    if plugin.index != effects_alone(plugin.offered) or plugin.observe:
+        rewrite = f"python -m cake_core.plugins.reindex {plugin.record.name}"
+        plugin.stop(Status.FAILED, f"its '{index.FILE}' is not what it offers; '{rewrite}' writes the file anew")
+
+
+def _import_and_ask(plugin: _Loading) -> None:
+    """Every plugin has a manager of its own: none can disturb another."""
     try:
         manager = _register(plugin)
     except KeyboardInterrupt:
@@ -157,6 +197,8 @@ def _register(plugin: _Loading) -> pluggy.PluginManager:
     manager.register(module, plugin.record.name)
     callers = manager.get_hookcallers(module) or []
     for unknown in sorted(c.name for c in callers if c.name not in HOOKS):
+        from difflib import get_close_matches
+
         close = get_close_matches(unknown, HOOKS, n=1)
         raise BadOffer(f"it implements '{unknown}', which is no hook" + (f"; did you mean '{close[0]}'?" if close else ""))
     manager.check_pending()
@@ -184,14 +226,13 @@ def _settle_clashes(plugins: list[_Loading]) -> None:
     by_name = defaultdict(list)
     for plugin in plugins:
         if plugin.record.status is Status.ACTIVE:
-            for key in plugin.offered:
+            for key in plugin.names:
                 by_name[key].append(plugin)
     for (kind, name), same in sorted(by_name.items(), key=lambda x: x[0]):
         for plugin, other in _losers(same):
             if plugin.record.status is Status.ACTIVE:  # the first clash is the one reported
                 cause = f"{KINDS[kind][2]} '{name}' is offered by {plugin.record.origin} and by {other.record.origin}"
-                hook = next(h for h, cls in RETURNS.items() if isinstance(plugin.offered[kind, name], cls))
-                plugin.stop(Status.FAILED, cause, hook)
+                plugin.stop(Status.FAILED, cause, hook_of(KINDS[kind][0]))
 
 
 def _losers(same: list[_Loading]) -> list[tuple[_Loading, _Loading]]:
@@ -209,12 +250,41 @@ def _versioned(plugin: _Loading) -> str:
 
 def _registry(plugins: list[_Loading]) -> Registry:
     active = [p for p in plugins if p.record.status is Status.ACTIVE]
-    tables: dict[str, dict[str, object]] = {kind: {} for kind in KINDS}
+    found: dict[str, dict] = {kind: {} for kind in KINDS}
+    waiting: dict[str, dict] = {kind: {} for kind in KINDS}
     for plugin in active:
-        for (kind, name), item in plugin.offered.items():
-            tables[kind][name] = item
+        for kind, name in plugin.names:
+            if plugin.waits:
+                waiting[kind][name] = plugin, plugin.index[f"{kind}:{name}"]
+            else:
+                found[kind][name] = plugin.offered[kind, name]
+
+    def load(plugin: _Loading) -> None:
+        names = plugin.names
+        _load(plugin)
+        good = plugin.record.status is Status.ACTIVE
+        for kind, name in names:
+            tables[kind].settle(name, plugin.offered[kind, name] if good else None)
+
+    tables = {kind: Table(found[kind], waiting[kind], load) for kind in KINDS}
     return Registry(
-        **{KINDS[kind][1]: MappingProxyType(dict(sorted(table.items()))) for kind, table in tables.items()},
-        plugins=tuple(p.record for p in plugins),
+        **{KINDS[kind][1]: table for kind, table in tables.items()},
+        plugins=Records(plugins),
         observers=tuple(Observer(p.record.origin, p.observe) for p in active if p.observe),
     )
+
+
+def index_of(entry: Entry) -> dict[str, tuple[str, ...]]:
+    """What the index of a plugin should say. Raises `plugin/broken` where it does not load."""
+    plugin = _Loading(entry, PluginRecord(entry.origin, entry.point.value, Status.ACTIVE))
+    _load(plugin)
+    record = plugin.record
+    if record.status is not Status.ACTIVE:
+        raise fail("plugin/broken", f"plugin {record.origin} is {record.status}", why=f"{record.where}: {record.cause}")
+    if plugin.observe:
+        raise fail(
+            "plugin/broken",
+            f"plugin {record.origin} observes passes",
+            why="an observer is loaded before a command runs, so it has no index",
+        )
+    return effects_alone(plugin.offered)

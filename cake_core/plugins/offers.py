@@ -11,9 +11,17 @@ from dataclasses import replace
 from itertools import islice
 
 from cake_core.architecture import Architecture, Limit
+from cake_core.ir.nodes import Op
 from cake_core.plugins.registry import KINDS
 from cake_core.plugins.types import Command, Origin
-from cake_core.primitive import Function, Operation, Parameter, Primitive, Space, WordSpec
+from cake_core.primitive import (
+    Function,
+    Operation,
+    Parameter,
+    Primitive,
+    Space,
+    WordSpec,
+)
 
 #: Hook to the class of what it returns. `cake_after_pass` observes and returns nothing.
 RETURNS: dict[str, type] = {
@@ -33,6 +41,28 @@ REQUIRED_LIMITS = (
 )
 
 MOST = 10_000  # objects of one hook: a generator without an end must not hang the host
+
+
+def hook_of(cls: type) -> str:
+    """The hook that returns objects of a kind's class."""
+    return next(hook for hook, expected in RETURNS.items() if issubclass(cls, expected))
+
+
+def effects_alone(offered: Mapping[tuple[str, str], object]) -> dict[str, tuple[str, ...]]:
+    """Label to the kinds of effects that an operation has which stands alone, without operands: what an index says."""
+    return {
+        f"{kind}:{name}": _alone(item) if isinstance(item, Operation) else ()
+        for (kind, name), item in sorted(offered.items(), key=lambda x: x[0])
+    }
+
+
+def _alone(operation: Operation) -> tuple[str, ...]:
+    if operation.operands or operation.arrows:
+        return ()
+    try:
+        return tuple(sorted({type(e).__name__ for e in operation.effects(Op(operation.name))}))
+    except Exception:  # noqa: BLE001 - a primitive that fails is told of at its statement
+        return ()
 
 
 class BadOffer(Exception):

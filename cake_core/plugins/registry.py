@@ -1,16 +1,29 @@
-"""All that the installed plugins offer, by kind and name. Frozen: a registry is built once a command and never edited."""
+"""All that the installed plugins offer, by kind and name. Frozen: a registry is built once a command and never edited.
+
+Its tables may know a name before the plugin that offers it is loaded (`tables`); whoever asks does not notice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
 from cake_core.ir.nodes import Kernel
+from cake_core.plugins.tables import Table
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
-from cake_core.primitive import Function, Layout, Operation, Protocol, Reduction, RoleWord, Space, ThreadGroup, TurnProtocol
+from cake_core.primitive import (
+    Function,
+    Layout,
+    Operation,
+    Protocol,
+    Reduction,
+    RoleWord,
+    Space,
+    ThreadGroup,
+    TurnProtocol,
+)
 from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
@@ -52,15 +65,34 @@ class Registry:
     turns: Mapping[str, TurnProtocol] = field(default_factory=dict)
     role_words: Mapping[str, RoleWord] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
-    plugins: tuple[PluginRecord, ...] = ()
+    plugins: Sequence[PluginRecord] = ()
     observers: tuple[Observer, ...] = ()
 
     def of_kind(self, kind: str) -> Mapping:
         """The dict of one of `KINDS`."""
         return getattr(self, KINDS[kind][1])
 
+    def whole(self) -> Registry:
+        """This registry, with every plugin loaded that waited to be asked."""
+        for kind in KINDS:
+            if isinstance(table := self.of_kind(kind), Table):
+                table.load()
+        return self
+
+    def alone(self, effect: type) -> Iterator[Operation]:
+        """The operations that stand without operands, in the order of their names. Those of which an index says that they
+        have no effect of this class are left out."""
+        for name in self.operations:
+            said = self.operations.said(name) if isinstance(self.operations, Table) else None
+            if said is None or effect.__name__ in said:
+                operation = self.operations.get(name)
+                if operation is not None and not operation.operands and not operation.arrows:
+                    yield operation
+
     def closest(self, kind: str, name: str) -> str | None:
         """The name of this kind that is most like `name`, for "did you mean"."""
+        from difflib import get_close_matches
+
         return next(iter(get_close_matches(name, self.of_kind(kind), n=1)), None)
 
     def architecture(self, name: str, span: Span | None = None) -> Architecture:
@@ -68,8 +100,8 @@ class Registry:
 
         Raises `plugin/unknown-arch`; `plugin/broken` or `plugin/blocked` where a plugin that did not load offers it.
         """
-        if name in self.architectures:
-            return self.architectures[name]
+        if (found := self.architectures.get(name)) is not None:
+            return found
         if error := self.unavailable("arch", name, span):
             raise error
         names = ", ".join(f"'{n}'" for n in self.architectures)
@@ -87,7 +119,7 @@ class Registry:
         architecture `x`, operations `x` and `x.y`.
         """
         what = KINDS[kind][2]
-        for record in self.plugins:
+        for record in self.whole().plugins:
             if record.status is Status.ACTIVE:
                 continue
             if f"{kind}:{name}" not in record.provides and name.split(".")[0] != record.name:

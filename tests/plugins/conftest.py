@@ -21,14 +21,23 @@ def cake_primitives():
 
 @pytest.fixture
 def install(tmp_path, monkeypatch) -> Callable:
-    """`install("name", body)` writes module `stranger_name` and the distribution `dist-name` that points to it."""
+    """`install("name", body)` writes module `stranger_name` and the distribution `dist-name` that points to it.
+
+    `offers`: the lines of an index; the module is then `stranger_name.plugin`, and the index lies beside it.
+    """
     monkeypatch.syspath_prepend(tmp_path)
     before = set(sys.modules)
 
-    def write(name: str, body: str, *, distribution: str | None = None, version: str = "1.0", value: str | None = None) -> None:
+    def write(
+        name: str, body: str, *, distribution: str | None = None, version: str = "1.0", value: str | None = None, offers: str | None = None
+    ) -> None:
         distribution = distribution or f"dist-{name}"
-        value = value or f"stranger_{name}"
-        (tmp_path / f"{value.partition(':')[0]}.py").write_text(dedent(body))
+        value = value or f"stranger_{name}" + (".plugin" if offers is not None else "")
+        path = tmp_path / f"{value.partition(':')[0].replace('.', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(dedent(body))
+        if offers is not None:
+            (path.parent / "offers.txt").write_text(offers)
         info = tmp_path / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir(exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
