@@ -58,7 +58,10 @@ RULES = {
         {"ring_in_a_loop": ("store d[j % 2] <- bf16(acc[:, 0 +: 64]) by stmatrix",), "knn/knn_part_sm90": ("[64] over row layout mma part",)},
         ("derive/derive-fragment-granule/columns", "elaborate/type-assign/register_set", "elaborate/type-partial/whole_into_partial"),
     ),
-    7: Rule({"persistent": ("wgmma.commit\n        wgmma.wait 0",)}, ("check/core-fragment-in-flight/one_too_many", "check/core-fragment-in-flight/zeroed")),
+    7: Rule(
+        {"persistent": ("wgmma.commit\n        wgmma.wait 0",), "group": ("wgmma left += a[s] @ b[s][0 +: 64, :].T\n        wgmma right +=",)},
+        ("check/core-fragment-in-flight/one_too_many", "check/core-fragment-in-flight/a_group_is_one", "elaborate/type-group/two_queues"),
+    ),
     8: Rule(
         {"inline_and_turn": ("if math.i == 1 {\n      bar.arrive 1 threads 256", "bar.sync 1 + math.i threads 256", "bar.arrive 1 + (math.i + 1) % 2 threads 256")},
         ("derive/derive-verb-guard/turn", "derive/derive-not-held/turn", "derive/derive-held-too-many/turn", "elaborate/type-wrong-side/turn"),
@@ -118,7 +121,6 @@ NOT_IN_THIS_VERSION = {14: "elaborate/type-not-implemented/alias", 21: None}
 
 #: What parses and is not implemented yet.
 NOT_IMPLEMENTED = {
-    "group": "elaborate/type-not-implemented/group",
     "while in the schedule form": "elaborate/type-not-implemented/while_in_schedule",
     "two schedules": "elaborate/type-not-implemented/two_schedules",
     "two producers": "elaborate/type-not-implemented/two_producers",

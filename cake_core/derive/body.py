@@ -7,6 +7,7 @@ from math import gcd
 
 from cake_core.derive.accesses import operation_with
 from cake_core.derive.distribution import Around, Fragments, choose, distribution, on_grid
+from cake_core.derive.grouped import joined as joined_group
 from cake_core.derive.guards import slots_first
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.schedules import Schedule
@@ -26,6 +27,7 @@ from cake_core.ir.nodes import (
     Declare,
     Expr,
     For,
+    Group,
     If,
     Int,
     Let,
@@ -242,6 +244,8 @@ class Body(DeriveContext):
                 return self._items(s)
             case For() | While():
                 return (replace(self._functions(s), body=self._loop(s.body)),)
+            case Group():
+                return joined_group(s, self._block(s.body), self.frame.registry, self.arch)
             case If():
                 head = self._functions(s)
                 then, other = self._branches(s.then, s.other)

@@ -43,7 +43,9 @@ class Unroller:
                 case If(Bool(v)):
                     chosen = s.then if v else s.other or ()
                     out += self.block(_Copy(self._apart).block(chosen, {}, own=True))
-                case For() | While() | Group():
+                case Group():  # a block until here: what it binds moves into the block around
+                    out.append(replace(s, body=self.block(_Copy(self._apart).block(s.body, {}, own=True))))
+                case For() | While():
                     out.append(replace(s, body=self.block(s.body)))
                 case If():
                     out.append(replace(s, then=self.block(s.then), other=self.block(s.other) if s.other is not None else None))

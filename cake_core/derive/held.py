@@ -12,7 +12,7 @@ from itertools import product
 from cake_core.derive.guards import item_guards
 from cake_core.diagnostics import Sink
 from cake_core.ir.flow import Loops, Positions, decide, walk
-from cake_core.ir.nodes import Block, Expr, For, If, Name, Op, Role, Stmt, While
+from cake_core.ir.nodes import Block, Expr, For, Group, If, Name, Op, Role, Stmt, While
 from cake_core.ir.types import Level, Scalar
 from cake_core.ir.visit import nested
 from cake_core.source import Span
@@ -86,6 +86,8 @@ class HeldSlots:
                 seen = self.at_drain.get(id(s), (lo, hi))
                 self.at_drain[id(s)] = (min(lo, seen[0]), max(hi, seen[1]))
                 return held | {p: (0, 0)}
+            case Group(body):
+                return self._block(body, held, positions)
             case For() | While():
                 if isinstance(s, For) and s.hi is not None:
                     self._guard(s, "in a loop whose trip count differs among threads", s.lo, s.hi)

@@ -13,7 +13,7 @@ from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
 from cake_core.ir.plan import pair_rank
-from cake_core.ir.visit import nested
+from cake_core.ir.visit import nested, written_flat
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive import PipelinePlan, Signal
 
@@ -204,7 +204,7 @@ class Planner:
     def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:
         """Adds the bytes of every fill that the block acquires, with its `acquire`."""
         opened: list[_Fill] = []  # oldest first
-        for s in block:
+        for s in written_flat(block):
             if isinstance(s, Op) and s.operands and s.operands[0] == Name(p.name):
                 if s.name == "acquire":
                     opened.append(_Fill(s, s.words.get("as")))

@@ -9,6 +9,7 @@ from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
 from cake_core.elaborate.contracts import Contracts
 from cake_core.elaborate.expressions import Expressions
+from cake_core.elaborate.grouped import Grouped
 from cake_core.elaborate.guards import Guards
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.pairs import PAIR, Pairs
@@ -44,7 +45,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Reach, TileSchedules, Turns, Statements):
+class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Grouped, Reach, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):

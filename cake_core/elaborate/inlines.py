@@ -45,7 +45,7 @@ from cake_core.ir.visit import own_expressions
 #: Uses of inline blocks in one role: chains of blocks that use one another grow fast.
 USES = 1024
 
-INSIDE = (Let, Var, For, While, If, Assign, Op, CallStmt)
+INSIDE = (Let, Var, For, While, If, Group, Assign, Op, CallStmt)
 BY_NAME = (Name, Index, Attr, Int, Float, Bool)
 
 

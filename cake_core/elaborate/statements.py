@@ -46,7 +46,6 @@ from cake_core.primitive import Form, WordSpec
 from cake_core.source import Span
 
 LOOP_WORDS = (WordSpec("step", "integer", Form.DERIVED),)
-UNFINISHED = {Group: "'group' is"}
 #: What may stand in a kernel's body, outside roles, and what may stand nowhere else.
 KERNEL_STATEMENTS = {Form.SCHEDULE: (Let, Tiles, Pipeline, Turn, Role, Declare), Form.DERIVED: (Let, If, Op, Role, Declare)}
 KERNEL_ALONE = {Tiles: "a tile schedule", Pipeline: "a pipeline", Turn: "a turn", Role: "a role"}
@@ -81,8 +80,6 @@ class Statements(Declarations, Roles):
         return tuple(out)
 
     def statement(self, s: Stmt) -> Stmt:
-        if type(s) in UNFINISHED:
-            raise fail("type/not-implemented", f"{UNFINISHED[type(s)]} not implemented yet", s.span)
         self._placed(s)
         match s:
             case Let():
@@ -107,6 +104,8 @@ class Statements(Declarations, Roles):
                 return self._while(s)
             case If():
                 return self._if(s)
+            case Group():
+                return self._group(s)
             case Assign():
                 return self._assign(s)
             case Op(name) if name in VERBS:
@@ -141,7 +140,7 @@ class Statements(Declarations, Roles):
                     self.scope.names[n] = Symbol("loop variable", Unknown(), s.span)
                 self._inner(s, s.body)
                 self.scope = outer
-            case While():
+            case While() | Group():
                 self._inner(s, s.body)
             case If():
                 self._inner(s, s.then)

@@ -285,7 +285,10 @@ class While(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Group(Stmt):
+    """`group { .. }`: its asynchronous statements are one group. `queue`, which they have in common, is None until elaboration."""
+
     body: Block
+    queue: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

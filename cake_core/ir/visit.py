@@ -6,17 +6,26 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 
-from cake_core.ir.nodes import Block, Call, Expr, For, If, Node, Role, Stmt, While
+from cake_core.ir.nodes import Block, Call, Expr, For, Group, If, Node, Role, Stmt, While
 
 
 def nested(s: Stmt) -> tuple[Block, ...]:
     """The blocks inside a statement."""
     match s:
-        case For() | While() | Role():
+        case For() | While() | Role() | Group():
             return (s.body,)
         case If():
             return (s.then, s.other) if s.other is not None else (s.then,)
     return ()
+
+
+def written_flat(block: Block) -> Iterator[Stmt]:
+    """The statements of a block, those of its `group`s in their place."""
+    for s in block:
+        if isinstance(s, Group):
+            yield from written_flat(s.body)
+        else:
+            yield s
 
 
 def calls(node) -> Iterator[Call]:
