@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cake_core.derive.accesses import Touch
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode, Proxy
+from cake_core.effects import Access, ByCommit, BySignal, Effect, InGroup, Issuer, Mode, Proxy
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
@@ -70,21 +71,21 @@ class Planner:
                 why="consumers wait for what it writes",
             )
         commit, engines = self._commit(p, fills), self._engines(p)
-        multicast = self.cluster > 1 and any(isinstance(t.access.completion, BySignal) and t.access.completion.multicast for t in fills)
-        homes = self._homes(p, commit, multicast)
+        shared = self.cluster > 1 and any(_reaches_all(t.access) for t in fills)
+        homes = self._homes(p, commit, shared)
         releases = {c.name: self._release(p, c.name) for c in p.consumers}
         empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing
         full = (self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)) * homes.filling
         bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
         return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, homes.full_at, homes.empty_at, engines)
 
-    def _homes(self, p: Pipeline, commit: Signal, multicast: bool) -> Homes:
-        """Full barriers live where the slot is read, empty ones where it is filled (S16)."""
+    def _homes(self, p: Pipeline, commit: Signal, shared: bool) -> Homes:
+        """Full barriers live where the slot is read, empty ones where it is filled (S16): `shared`, by all CTAs of the cluster (S15)."""
         producer = self.on[p.producers[0].name]
         consumers = {self.on[c.name] for c in p.consumers}
         everyone = tuple(range(self.cluster))
         if consumers == {producer}:
-            return Homes(empty_at=everyone, releasing=self.cluster) if multicast else Homes()
+            return Homes(empty_at=everyone, releasing=self.cluster) if shared else Homes()
         if len(consumers) > 1:
             raise fail(
                 "derive/not-implemented",
@@ -93,7 +94,7 @@ class Planner:
                 why="a pipeline to the CTAs of one role, or of several that have the same, is",
             )
         (consumer,) = consumers
-        engine = producer is not None and commit is Signal.ENGINE or producer is None and commit is Signal.BYTES and not multicast
+        engine = producer is not None and commit is Signal.ENGINE or producer is None and commit is Signal.BYTES and not shared
         if not engine:
             raise fail(
                 "derive/not-implemented",
@@ -165,6 +166,16 @@ class Planner:
     def _release(self, p: Pipeline, role: str) -> Signal:
         """One arrival a warpgroup only if every access was a collective asynchronous operation of one whole warpgroup."""
         uses = [t for t in self.touches if t.role == role and t.buffer in p.buffers]
+        if sent := next((t for t in uses if t.access.mode is Mode.READ and isinstance(t.access.completion, BySignal)), None):
+            raise fail(
+                "derive/not-implemented",
+                f"a slot of pipeline '{p.name}' is sent on",
+                sent.by.span,
+                role=role,
+                resource=sent.buffer,
+                why="only the CTA that receives it learns when it has been read, so this role can't release the slot",
+                fix="copy it into a buffer of the role's own, and send that",
+            )
         if uses and self._one_kind(p, uses, "read", lambda a: Signal.WARPS) is Signal.ENGINE:
             return Signal.ENGINE
         reads = [t.access for t in uses]
@@ -210,10 +221,10 @@ class Planner:
                     opened.append(_Fill(s, s.words.get("as")))
                 elif s.name == "commit" and opened:
                     done = opened.pop(0)
-                    found.append((done.bytes, done.by))
+                    found.append((self._total(p, done), done.by))
             for e in effects_of(s, self.registry):
-                if isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers:
-                    self._filled(p, opened, e, s).bytes += e.completion.bytes
+                if _fills_by_bytes(e, p):
+                    self._filled(p, opened, e, s).add(e.completion, s)
             for inner in nested(s):
                 if opened and self._touches(p, inner):
                     raise fail(
@@ -225,7 +236,33 @@ class Planner:
                         fix="move it beside its `acquire` and `commit`",
                     )
                 self._fills(p, inner, found)
-        found += [(f.bytes, f.by) for f in opened]
+        found += [(self._total(p, f), f.by) for f in opened]
+
+    def _total(self, p: Pipeline, fill: _Fill) -> int:
+        """What one barrier receives in a fill: of the own CTA's copies, and of what all CTAs of the cluster send to each of them."""
+        sent: Counter[int] = Counter()
+        for rank, count, s in fill.sent:
+            if not isinstance(rank, Int):
+                raise fail(
+                    "derive/uneven-sends",
+                    f"to which CTA this fill of '{p.name}' is sent is not known",
+                    s.span,
+                    role=p.producers[0].name,
+                    why="every CTA announces at its own barrier what the others will send to it, so each must be sent the same",
+                    fix="send to each in turn: `for k in 0 .. n unroll`, `at k`",
+                )
+            sent[rank.value] += count
+        if sent and len({sent[rank] for rank in range(self.cluster)}) > 1:
+            amounts = ", ".join(f"{sent[rank]} to CTA {rank}" for rank in range(self.cluster))
+            raise fail(
+                "derive/uneven-sends",
+                f"a fill of '{p.name}' sends not every CTA the same",
+                fill.sent[0][2].span,
+                role=p.producers[0].name,
+                why=f"bytes: {amounts}; every CTA announces the same number at its own barrier",
+                fix="send each CTA of the cluster, the own one included, as many bytes",
+            )
+        return fill.bytes + sent[0] * self.cluster
 
     def _filled(self, p: Pipeline, opened: list[_Fill], e: Access, s: Stmt) -> _Fill:
         """The fill that an access belongs to: that of the slot that it names."""
@@ -259,18 +296,11 @@ class Planner:
         return next(
             s
             for s in walk(block)
-            if any(
-                isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
-                for e in effects_of(s, self.registry)
-            )
+            if any(_fills_by_bytes(e, p) for e in effects_of(s, self.registry))
         )
 
     def _touches(self, p: Pipeline, block: Block) -> bool:
-        return any(
-            isinstance(e, Access) and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
-            for s in block
-            for e in effects_of(s, self.registry)
-        ) or any(self._touches(p, inner) for s in block for inner in nested(s))
+        return any(_fills_by_bytes(e, p) for s in block for e in effects_of(s, self.registry)) or any(self._touches(p, inner) for s in block for inner in nested(s))
 
 
 @dataclass(slots=True)
@@ -279,7 +309,23 @@ class _Fill:
 
     by: Op
     slot: Expr | None
-    bytes: int = 0
+    bytes: int = 0  # to the own CTA's barrier
+    sent: list[tuple[Expr, int, Stmt]] = field(default_factory=list)  # rank of the CTA that it is sent to, bytes, by what
+
+    def add(self, done: BySignal, by: Stmt) -> None:
+        if done.cta is None:
+            self.bytes += done.bytes
+        else:
+            self.sent.append((done.cta, done.bytes, by))
+
+
+def _fills_by_bytes(e: Effect, p: Pipeline) -> bool:
+    return isinstance(e, Access) and e.mode is Mode.WRITE and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
+
+
+def _reaches_all(access: Access) -> bool:
+    """Whether a fill goes to the CTAs of the cluster, so that a slot is empty when the consumers of all have released it (S15)."""
+    return isinstance(access.completion, BySignal) and (access.completion.multicast or access.completion.cta is not None)
 
 
 def _slot_of(place: Expr) -> Expr | None:

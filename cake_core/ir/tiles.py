@@ -6,10 +6,12 @@ which judges one, can't differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Declaration, Expr, Int
+from cake_core.ir.build import add, span
+from cake_core.ir.nodes import All, Declaration, Expr, Index, Int, Slice
 from cake_core.ir.places import Part, Place, place_of, root
 from cake_core.ir.plan import BufferPlan, integer
 from cake_core.ir.ranges import ANY, Range
@@ -115,3 +117,17 @@ def level(expr: Expr) -> Level:
     where = place(expr)
     indices = (*where.slots, *(p.lo for p in where.parts))
     return max((i.type.level for i in indices if isinstance(i.type, Scalar)), default=Level.CTA)
+
+
+def narrow(expr: Expr, cuts: Sequence[tuple[Expr | int, int] | None]) -> Expr:
+    """The part of `expr` that `cuts` give: (offset, size) a declared dimension, or None for one that stays as it is written."""
+    if not any(cuts):
+        return expr
+    last = isinstance(expr, Index) and isinstance(expr.base.type, Tile) and len(expr.base.type.groups) == 1
+    base = expr.base if last else expr
+    indices = expr.indices if last else (All(span=expr.span),) * len(cuts)
+    return Index(base, tuple(i if c is None else _cut(i, *c) for i, c in zip(indices, cuts, strict=True)), span=expr.span)
+
+
+def _cut(index: Expr, offset: Expr | int, size: int) -> Slice:
+    return span(add(index.lo if isinstance(index, Slice) else 0, offset), size)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cake_bulk.groups import COMMIT, WAIT, WAIT_READ
-from cake_bulk.load import LOAD, SEND
+from cake_bulk.load import LOAD, PREFETCH
+from cake_bulk.send import SENDS
 from cake_bulk.store import STORES
 from cake_core import hookimpl
 
@@ -12,4 +13,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (LOAD, SEND, *STORES, COMMIT, WAIT, WAIT_READ)
+    return (LOAD, PREFETCH, *SENDS, *STORES, COMMIT, WAIT, WAIT_READ)

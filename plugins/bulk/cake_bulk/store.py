@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cake_bulk.groups import QUEUE
-from cake_bulk.stretch import EXACT, check, demand, size_of
-from cake_core.diagnostics import fail
+from cake_bulk.stretch import EXACT, check, check_kinds, demand, size_of
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader, op as statement
 from cake_core.ir.nodes import Block, Op
@@ -32,10 +31,7 @@ class Store(Operation):
 
     def check(self, op: Op, cx: CheckContext) -> None:
         check(op, op.operands[0], op.value, cx)
-        elem = op.operands[0].type.elem
-        if self.kinds is not None and elem not in self.kinds:
-            wanted = ", ".join(e.name for e in self.kinds)
-            raise fail("type/element", f"'{self.name}' takes {wanted}, not {elem}", op.span, why="there is no such instruction on other types")
+        check_kinds(op, self.kinds)
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return (demand(op.value),)
@@ -57,16 +53,29 @@ class Store(Operation):
 
 
 _INTEGERS = {I32: "s32", U32: "u32"}
+_BITS = {I32: "b32", U32: "b32"}
+_HALVES = {BF16: "bf16", F16: "f16"}
 _REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group"
-_DOC = "PTX ISA, cp.reduce.async.bulk (.global.shared::cta, .bulk_group"
 STORES = (
-    Store(name="bulk.store", opcode="cp.async.bulk.global.shared::cta.bulk_group", doc="PTX ISA, cp.async.bulk (.global.shared::cta, .bulk_group)"),
     Store(
-        name="bulk.add",
-        opcode=f"{_REDUCE}.add",
-        kinds={F32: "f32", BF16: "noftz.bf16", F16: "noftz.f16", **_INTEGERS},
-        doc=f"{_DOC}, .add)",
+        name="bulk.store",
+        opcode="cp.async.bulk.global.shared::cta.bulk_group",
+        doc="PTX ISA, cp.async.bulk (.global.shared::cta, .bulk_group)",
     ),
-    Store(name="bulk.min", opcode=f"{_REDUCE}.min", kinds={BF16: "bf16", F16: "f16", **_INTEGERS}, doc=f"{_DOC}, .min)"),
-    Store(name="bulk.max", opcode=f"{_REDUCE}.max", kinds={BF16: "bf16", F16: "f16", **_INTEGERS}, doc=f"{_DOC}, .max)"),
+    *(
+        Store(
+            name=f"bulk.{op}",
+            opcode=f"{_REDUCE}.{op}",
+            kinds=kinds,
+            doc=f"PTX ISA, cp.reduce.async.bulk (.global.shared::cta, .bulk_group, .{op})",
+        )
+        for op, kinds in (
+            ("add", {F32: "f32", BF16: "noftz.bf16", F16: "noftz.f16", **_INTEGERS}),
+            ("min", {**_HALVES, **_INTEGERS}),
+            ("max", {**_HALVES, **_INTEGERS}),
+            ("and", _BITS),
+            ("or", _BITS),
+            ("xor", _BITS),
+        )
+    ),
 )

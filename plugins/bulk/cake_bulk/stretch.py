@@ -5,16 +5,18 @@ The instruction takes two addresses and a size, all multiples of 16 bytes (PTX I
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.ir.build import mul
 from cake_core.ir.nodes import Declaration, Expr, Int, Op
 from cake_core.ir.places import root
 from cake_core.ir.plan import integer
-from cake_core.ir.tiles import alignment, declared, inside, level, place, range_of
+from cake_core.ir.tiles import alignment, declared, inside, level, narrow, place, range_of
 from cake_core.ir.types import Elem, Level
-from cake_core.primitive import CheckContext, Demand
+from cake_core.primitive import CheckContext, Demand, DeriveContext, HandOff
 
 UNIT = 16
 #: A flag: the author answers for it that the tile lies inside of the tensor for every shape.
@@ -47,6 +49,21 @@ def stretch(expr: Expr, op: Op) -> Stretch:
         if part.size != extent or range_of(part.lo).constant != 0:
             raise _refused(op, expr, "its rows are parts of rows, so its bytes do not lie one behind the other")
     return Stretch(where.name, tile.elem, prod(sizes))
+
+
+def check_one(op: Op, e: Expr, cx: CheckContext) -> None:
+    """A tile that is no copy's. Raises CakeError."""
+    if (size := stretch(e, op).bytes) % UNIT:
+        raise _refused(op, e, f"it has {size} bytes, which is no multiple of {UNIT}")
+    _check_side(op, e, cx)
+
+
+def check_kinds(op: Op, kinds: Mapping[Elem, str] | None) -> None:
+    """The elements of a reduction. Raises CakeError."""
+    elem = op.operands[0].type.elem
+    if kinds is not None and elem not in kinds:
+        wanted = ", ".join(e.name for e in kinds)
+        raise fail("type/element", f"'{op.name}' takes {wanted}, not {elem}", op.span, why="there is no such instruction on other types")
 
 
 def check(op: Op, to: Expr, of: Expr, cx: CheckContext) -> None:
@@ -82,7 +99,9 @@ def _check_side(op: Op, e: Expr, cx: CheckContext) -> None:
 
 
 def _refused(op: Op, e: Expr, why: str, fix: str | None = None) -> CakeError:
-    return fail("ptx/bulk-stretch", f"this tile of '{root(e).id}' can't be moved by '{op.name}'", e.span, why=why, fix=fix, resource=root(e).id)
+    return fail(
+        "ptx/bulk-stretch", f"this tile of '{root(e).id}' can't be moved by '{op.name}'", e.span, why=why, fix=fix, resource=root(e).id
+    )
 
 
 def demand(e: Expr) -> Demand:
@@ -92,6 +111,35 @@ def demand(e: Expr) -> Demand:
 
 def size_of(op: Op, e: Expr) -> int:
     return stretch(e, op).bytes
+
+
+def part(op: Op, e: Expr, pieces: int, rank: Expr) -> Expr:
+    """The part of a tile that is this CTA's, of `pieces` equal ones along its slowest dimension (S15). Raises CakeError."""
+    where = place(e)
+    sizes = [1 if p.size is None else p.size for p in where.parts]
+    d = next((d for d, n in enumerate(sizes) if n > 1), None)
+    if d is None or sizes[d] % pieces:
+        raise _refused(op, e, f"its {sizes[d] if d is not None else 1} rows do not part evenly over the {pieces} CTAs")
+    mine = sizes[d] // pieces
+    if prod(sizes) // pieces * declared(e).elem.bytes % UNIT:
+        raise _refused(op, e, f"a part for each of the {pieces} CTAs is no multiple of {UNIT} bytes")
+    return narrow(e, [(mul(mine, rank), mine) if n == d else None for n in range(len(sizes))])
+
+
+def handed(op: Op, cx: DeriveContext) -> HandOff:
+    """The hand-off that this fill belongs to. Raises CakeError where there is none."""
+    (target,) = op.operands
+    hand_off = cx.hand_off(target)
+    if hand_off is None:
+        raise fail(
+            "derive/no-hand-off",
+            f"nothing tells when what '{op.name}' moves into '{root(target).id}' has come",
+            op.span,
+            resource=root(target).id,
+            why="its bytes complete the full barrier of a pipeline slot that this role has acquired",
+            fix=f"put '{root(target).id}' into a pipeline of this role, and fill it between `acquire` and `commit`",
+        )
+    return hand_off
 
 
 def check_rank(rank: Expr | None, cx: CheckContext) -> None:

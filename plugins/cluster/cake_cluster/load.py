@@ -51,7 +51,9 @@ class RemoteLoad(Function):
     def _check_width(self, tile: Expr, by: Expr, cx: CheckContext) -> None:
         width = by.value if isinstance(by, Int) else 0
         if reason := refusal(tile, width, cx.declaration(place(tile).name)):
-            raise fail("ptx/cluster-width", f"an access of {width} bytes is not legal on this part of '{root(tile).id}'", by.span, why=reason)
+            raise fail(
+                "ptx/cluster-width", f"an access of {width} bytes is not legal on this part of '{root(tile).id}'", by.span, why=reason
+            )
 
     def effects(self, call: Call) -> tuple[Effect, ...]:
         return (Access(call.positional[0], Mode.READ, cta=call.options["at"]),)

@@ -1,4 +1,4 @@
-"""One element in the shared memory of a CTA of the cluster: stores and reductions."""
+"""One element in the shared memory of a CTA of the cluster: stores and reductions, and sends, which a barrier of that CTA counts."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from dataclasses import dataclass
 
 from cake_cluster.place import check_element, check_rank, scalar, writer
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, BySignal, Completion, Effect, Issuer, Mode, Now
+from cake_core.effects import Access, BySignal, Effect, Issuer, Mode
 from cake_core.ir.build import LEADER, WARP_LEADER
-from cake_core.ir.nodes import Expr, Op
+from cake_core.ir.nodes import Block, Expr, Op, Word, Words
+from cake_core.ir.places import root
 from cake_core.ir.types import F32, I32, U32, Elem, Level
-from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
-from cake_core.ptx.builder import Addr, Operand
+from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.ptx.builder import Addr, Operand, Reg
 
 AT = WordSpec("at", "integer", required=True, help="rank in the cluster of the CTA whose shared memory it is")
-SIGNAL = WordSpec("signal", "barrier", Form.DERIVED, help="the barrier of that CTA which receives the element's bytes")
-
-#: How the type of an element is called in an arithmetic instruction.
-SUFFIX = {F32: "f32", I32: "s32", U32: "u32"}
+SIGNAL = WordSpec("signal", "barrier", Form.DERIVED, required=True, help="the barrier of that CTA which receives the element's bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote(Operation):
-    """`NAME x[..] <- value at RANK [signal b]`. A scalar goes to one element of the same buffer in another CTA.
+    """`NAME x[..] <- value at RANK`. A scalar goes to one element of the same buffer in another CTA.
 
     It is written by one thread: the leader where it is the same for the instance, each warp's leader where it, or its place,
-    differs a warp. Without `signal` it is seen behind the next `cluster.sync`; with one, by who waits for that barrier.
+    differs a warp. It is seen behind the next `cluster.sync`.
+
+    `opcode` without the type; `kinds`: the type in the instruction by element. `combines`: with what is there, in one step.
     """
 
-    plain: str  # opcodes without the type
-    signalled: str
-    signalled_type: dict[Elem, str]
+    opcode: str
+    kinds: dict[Elem, str]
     combines: bool
     operands: tuple[Parameter, ...] = (Parameter("destination", "tile", ("shared",), writable=True),)
     arrows: tuple[str, ...] = ("<-",)
     value: Parameter | None = Parameter("value", "scalar")
-    words: tuple[WordSpec, ...] = (AT, SIGNAL)
+    words: tuple[WordSpec, ...] = (AT,)
     capabilities: frozenset[str] = frozenset({"cluster"})
 
     def check(self, op: Op, cx: CheckContext) -> None:
@@ -43,13 +42,42 @@ class Remote(Operation):
         check_element(target, self.name)
         check_rank(op.words.get("at"), cx)
         scalar(op, target, cx.warps)
-        elem = target.type.elem
-        if op.words.get("signal") is None:
-            if self.combines and self.name != "cluster.add" and elem == F32:
-                raise fail("type/element", f"'{self.name}' takes i32 or u32, not {elem}", target.span, why="there is no such instruction on f32")
-            return
-        if elem not in self.signalled_type:
-            raise fail("type/element", f"'{self.name}' with a signal takes i32 or u32, not {elem}", target.span)
+        if target.type.elem not in self.kinds:
+            wanted = " or ".join(e.name for e in self.kinds)
+            raise fail(
+                "type/element",
+                f"'{self.name}' takes {wanted}, not {target.type.elem}",
+                target.span,
+                why="there is no such instruction on it",
+            )
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        issuer = Issuer.LEADER if writer(op) <= Level.INSTANCE else Issuer.WARP
+        return (Access(op.operands[0], Mode.WRITE, issuer=issuer, cta=op.words.get("at"), atomic=self.combines),)
+
+    def lower(self, op: Op, cx: LowerContext) -> None:
+        guard = _guard(op, cx)
+        if guard is not False:
+            to, value = self._operands(op, cx)
+            cx.b.emit(f"{self.opcode}.{self.kinds[op.operands[0].type.elem]}", to, value, guard=None if guard is True else guard)
+
+    def _operands(self, op: Op, cx: LowerContext) -> tuple[Addr, Operand]:
+        """The element's address in the other CTA, and the value."""
+        (target,) = op.operands
+        value = _register(op.value, target.type.elem, cx)
+        return Addr(remote(cx, cx.element_address(target, ()), cx.value(op.words.get("at")))), value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Send(Remote):
+    """`NAME x[..] <- value at RANK`, in the derived form with `signal b`: the same, by the leader alone, and 4 bytes count in on the
+    barrier of that CTA, whose threads wait for its phase. In the schedule form the barrier is that of a pipeline slot.
+    """
+
+    words: tuple[WordSpec, ...] = (AT, SIGNAL)
+
+    def check(self, op: Op, cx: CheckContext) -> None:
+        super(Send, self).check(op, cx)
         if writer(op) > Level.INSTANCE:
             raise fail(
                 "core/one-place",
@@ -59,36 +87,43 @@ class Remote(Operation):
                 fix="send one value an instance",
             )
 
+    def derive(self, op: Op, cx: DeriveContext) -> Block:
+        (target,) = op.operands
+        hand_off = cx.hand_off(target)
+        if hand_off is None:
+            raise fail(
+                "derive/no-hand-off",
+                f"nothing tells when what is sent to '{root(target).id}' has come",
+                op.span,
+                resource=root(target).id,
+                why="its bytes complete the full barriers of a pipeline slot that this role has acquired",
+                fix=f"put '{root(target).id}' into a pipeline of this role, or write it by `{self.name.replace('.send', '', 1) if self.combines else 'cluster.store'}` and meet by `cluster.sync`",
+            )
+        words = Words((*op.words.items, Word("signal", hand_off.full, span=op.span)), op.words.flag, span=op.words.span)
+        return (Op(self.name, op.operands, "<-", op.value, words, span=op.span),)
+
     def effects(self, op: Op) -> tuple[Effect, ...]:
         (target,) = op.operands
-        rank, signal = op.words.get("at"), op.words.get("signal")
-        done: Completion = Now() if signal is None else BySignal(signal, target.type.elem.bytes, cta=rank)
-        issuer = Issuer.LEADER if writer(op) <= Level.INSTANCE else Issuer.WARP
-        return (Access(target, Mode.WRITE, completion=done, issuer=issuer, cta=rank, atomic=self.combines),)
+        rank = op.words.get("at")
+        done = BySignal(op.words.get("signal"), target.type.elem.bytes, cta=rank)
+        return (Access(target, Mode.WRITE, completion=done, issuer=Issuer.LEADER, cta=rank, atomic=self.combines),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        (target,) = op.operands
-        elem, rank, signal = target.type.elem, cx.value(op.words.get("at")), op.words.get("signal")
-        guard = self._guard(op, cx)
-        if guard is False:
-            return
-        value = _register(op.value, elem, cx)
-        address = Addr(remote(cx, cx.element_address(target, ()), rank))
-        guard = None if guard is True else guard
-        if signal is None:
-            suffix = SUFFIX[elem] if self.combines else "b32"
-            cx.b.emit(f"{self.plain}.{suffix}", address, value, guard=guard)
-        else:
-            barrier = Addr(remote(cx, cx.barrier(signal), rank))
-            cx.b.emit(f"{self.signalled}.{self.signalled_type[elem]}", address, value, barrier, guard=guard)
+        guard = _guard(op, cx)
+        if guard is not False:
+            to, value = self._operands(op, cx)
+            barrier = Addr(remote(cx, cx.barrier(op.words.get("signal")), cx.value(op.words.get("at"))))
+            cx.b.emit(f"{self.opcode}.{self.kinds[op.operands[0].type.elem]}", to, value, barrier, guard=None if guard is True else guard)
 
-    def _guard(self, op: Op, cx: LowerContext):
-        match writer(op):
-            case Level.LANE:
-                return True
-            case Level.WARP:
-                return cx.predicate(WARP_LEADER)
-        return cx.predicate(LEADER)
+
+def _guard(op: Op, cx: LowerContext) -> Reg | bool:
+    """Whether this thread is the one that writes."""
+    match writer(op):
+        case Level.LANE:
+            return True
+        case Level.WARP:
+            return cx.predicate(WARP_LEADER)
+    return cx.predicate(LEADER)
 
 
 def remote(cx: LowerContext, address: Operand, rank: Operand) -> Operand:
@@ -105,31 +140,48 @@ def _register(e: Expr, elem: Elem, cx: LowerContext) -> Operand:
 
 
 _INTEGERS = {I32: "s32", U32: "u32"}
-_ISA = "PTX ISA, Data Movement and Conversion Instructions, mapa, st and st.async (.shared::cluster)"
+_BITS = dict.fromkeys((F32, I32, U32), "b32")
+_SENDS = "mbarrier::complete_tx::bytes"
 
 
-def _combining(name: str, what: str) -> Remote:
-    return Remote(
-        name=f"cluster.{name}",
-        plain=f"red.relaxed.cluster.shared::cluster.{name}",
-        signalled=f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{name}",
-        signalled_type=_INTEGERS,
-        combines=True,
-        doc=f"{what} of a scalar into an element of another CTA's shared memory, in one step "
-        "(PTX ISA, Parallel Synchronization and Communication Instructions, red and red.async).",
+def _combining(name: str, what: str, kinds: dict[Elem, str]) -> tuple[Remote, Send]:
+    said = f"{what} of a scalar and an element of another CTA's shared memory, in one step"
+    isa = "PTX ISA, Parallel Synchronization and Communication Instructions"
+    return (
+        Remote(
+            name=f"cluster.{name}",
+            opcode=f"red.relaxed.cluster.shared::cluster.{name}",
+            kinds=kinds,
+            combines=True,
+            doc=f"{said} ({isa}, red).",
+        ),
+        Send(
+            name=f"cluster.send.{name}",
+            opcode=f"red.async.relaxed.cluster.shared::cluster.{_SENDS}.{name}",
+            kinds=_INTEGERS,
+            combines=True,
+            doc=f"{said}, counted by a barrier there ({isa}, red.async).",
+        ),
     )
 
 
+_MOVES = "PTX ISA, Data Movement and Conversion Instructions"
 REMOTE = (
     Remote(
         name="cluster.store",
-        plain="st.shared::cluster",
-        signalled="st.async.shared::cluster.mbarrier::complete_tx::bytes",
-        signalled_type={F32: "f32", **_INTEGERS},
+        opcode="st.shared::cluster",
+        kinds=_BITS,
         combines=False,
-        doc=f"A scalar into an element of another CTA's shared memory ({_ISA}).",
+        doc=f"A scalar into an element of another CTA's shared memory ({_MOVES}, mapa and st.shared::cluster).",
     ),
-    _combining("add", "The sum"),
-    _combining("min", "The smaller"),
-    _combining("max", "The larger"),
+    Send(
+        name="cluster.send",
+        opcode=f"st.async.shared::cluster.{_SENDS}",
+        kinds={F32: "f32", **_INTEGERS},
+        combines=False,
+        doc=f"A scalar into an element of another CTA's shared memory, counted by a barrier there ({_MOVES}, mapa and st.async).",
+    ),
+    *_combining("add", "The sum", {F32: "f32", **_INTEGERS}),
+    *_combining("min", "The smaller", _INTEGERS),
+    *_combining("max", "The larger", _INTEGERS),
 )

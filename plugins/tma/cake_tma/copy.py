@@ -8,9 +8,10 @@ from math import prod
 from cake_core.diagnostics import CakeError, fail
 from cake_core.ir.build import add, mul
 from cake_core.ir.nodes import Declaration, Expr, Int, Op
+from cake_core.ir.tiles import narrow
 from cake_core.primitive import CheckContext, Demand, Form
 from cake_tma.boxes import ALIGN, PATTERN, SWIZZLES, Box, Buffer, boxes, start_units
-from cake_tma.tiles import Extent, extent, multiple_of, narrow
+from cake_tma.tiles import Extent, extent, multiple_of
 
 RANK_MAX = 5  # PTX ISA, Tensors: 1 to 5 dimensions
 

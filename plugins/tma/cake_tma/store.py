@@ -1,4 +1,4 @@
-"""`tma.store` and its groups: a box of shared memory into a tensor."""
+"""`tma.store`, its reductions and its groups: a box of shared memory into a tensor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from cake_core.effects import Access, CommitGroup, Effect, InGroup, Issuer, Mode
 from cake_core.ir.build import by_leader, op as statement
 from cake_core.ir.nodes import Block, Int, Op
 from cake_core.ir.places import root
+from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
 from cake_core.ptx.builder import Addr
 from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
@@ -23,10 +24,13 @@ CAPABILITIES = frozenset({"tma"})
 class Store(Operation):
     """`tma.store T[..] <- x`: clipped at the tensor's extents. The schedule form derives to one group of the leader.
 
-    A negative start coordinate is an illegal instruction, unlike in a load.
+    A negative start coordinate is an illegal instruction, unlike in a load. `reduction`: each element is combined so with what is there,
+    in one step, of the types in `elements`; None: it takes its place.
     """
 
     name: str = "tma.store"
+    reduction: str | None = None
+    elements: tuple[Elem, ...] = ()
     operands: tuple[Parameter, ...] = (Parameter("dst", "tile", ("global",), writable=True),)
     arrows: tuple[str, ...] = ("<-",)
     value: Parameter | None = Parameter("src", "tile", ("shared",))
@@ -34,7 +38,12 @@ class Store(Operation):
     doc: str = "PTX ISA, cp.async.bulk.tensor (.global.shared::cta, .bulk_group)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
-        check(_copy(op), cx)
+        copy = _copy(op)
+        if self.reduction is not None and copy.there.elem not in self.elements:
+            wanted = ", ".join(e.name for e in self.elements)
+            message = f"'{self.name}' takes {wanted}, not {copy.there.elem}"
+            raise fail("type/element", message, op.span, why="there is no such instruction on other types")
+        check(copy, cx)
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return (demand(_copy(op)),)
@@ -48,13 +57,35 @@ class Store(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=self.reduction is not None),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         tensor, shared = op.operands[0], op.value
         to = map_operand(cx, tensor, swizzle_of(cx.declaration(root(shared).id)))
-        cx.b.emit(f"cp.async.bulk.tensor.{len(extent(tensor).shape)}d.global.shared::cta.bulk_group", to, Addr(cx.shared_address(shared)))
+        rank = len(extent(tensor).shape)
+        copies, combines = ("cp.async", "") if self.reduction is None else ("cp.reduce.async", f".{self.reduction}")
+        cx.b.emit(f"{copies}.bulk.tensor.{rank}d.global.shared::cta{combines}.bulk_group", to, Addr(cx.shared_address(shared)))
+
+
+_INTEGERS = (I32, U32)
+_ALL_BUT_F32 = (BF16, F16, *_INTEGERS)
+REDUCTIONS = tuple(
+    Store(
+        name=f"tma.{reduction}",
+        reduction=reduction,
+        elements=elements,
+        doc=f"PTX ISA, cp.reduce.async.bulk.tensor (.global.shared::cta, .{reduction}, .bulk_group)",
+    )
+    for reduction, elements in (
+        ("add", (F32, *_ALL_BUT_F32)),
+        ("min", _ALL_BUT_F32),
+        ("max", _ALL_BUT_F32),
+        ("and", _INTEGERS),
+        ("or", _INTEGERS),
+        ("xor", _INTEGERS),
+    )
+)
 
 
 def _copy(op: Op) -> Copy:

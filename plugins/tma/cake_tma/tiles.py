@@ -1,15 +1,13 @@
-"""Tile expressions of copies: which dimensions they have, and how a part of one is written."""
+"""Tile expressions of copies: which dimensions they have."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
-from cake_core.ir.build import add, span
-from cake_core.ir.nodes import All, Expr, Index, Int, Slice
+from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import place_of, root
-from cake_core.ir.types import Elem, Scalar, Tile
+from cake_core.ir.types import Elem, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +51,6 @@ def extent(expr: Expr) -> Extent:
         tuple(1 if p.size is None else p.size for p in parts),
         tuple(d for d, p in enumerate(parts) if p.size is not None),
     )
-
-
-def narrow(expr: Expr, cuts: Sequence[tuple[Expr | int, int] | None]) -> Expr:
-    """The part of `expr` that `cuts` give: (offset, size) a declared dimension, or None for one that stays as it is written."""
-    if not any(cuts):
-        return expr
-    last = isinstance(expr, Index) and isinstance(expr.base.type, Tile) and len(expr.base.type.groups) == 1
-    base = expr.base if last else expr
-    indices = expr.indices if last else (All(span=expr.span),) * len(cuts)
-    return Index(base, tuple(i if c is None else _cut(i, *c) for i, c in zip(indices, cuts, strict=True)), span=expr.span)
-
-
-def _cut(index: Expr, offset: Expr | int, size: int) -> Slice:
-    return span(add(index.lo if isinstance(index, Slice) else 0, offset), size)
 
 
 def multiple_of(start: Expr, unit: int) -> bool:

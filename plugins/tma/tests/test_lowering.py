@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from cake_core.ir.build import op
+from cake_core.ir.types import I32
 from cake_tma.load import Load
-from cake_tma.store import Commit, Store, Wait
+from cake_tma.prefetch import Prefetch
+from cake_tma.store import REDUCTIONS, Commit, Store, Wait
 
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes"
 
@@ -41,6 +43,21 @@ def test_store(lowered, ir):
     lines, maps = lowered(Store(), op("tma.store", to, arrow="<-", value=ir.at(ir.shared("d", (2,), (64, 64)), 0)), swizzles={"d": 128})
     assert lines == ["cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%d0, {%r1, %r0}], [%r2];"]
     assert maps == [("D", (64, 64), 128)]
+
+
+@pytest.mark.parametrize("primitive", REDUCTIONS, ids=lambda p: p.name)
+def test_reductions(lowered, ir, primitive):
+    to = ir.at(ir.tensor("D", "M", "N", elem=I32), ir.part("m", 64), ir.part("n", 32))
+    statement = op(primitive.name, to, arrow="<-", value=ir.at(ir.shared("d", (2,), (64, 32), elem=I32), 0))
+    lines, maps = lowered(primitive, statement, swizzles={"d": 128})
+    assert lines == [f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{primitive.reduction}.bulk_group [%d0, {{%r1, %r0}}], [%r2];"]
+    assert maps == [("D", (64, 32), 128)]
+
+
+def test_a_prefetch(lowered, ir):
+    lines, maps = lowered(Prefetch(), op("tma.prefetch", ir.at(ir.tensor("A", "L", "M", "K"), 1, ir.part("m", 128), ir.part("k", 64))))
+    assert lines == ["cp.async.bulk.prefetch.tensor.3d.L2.global [%d0, {%r1, %r0, 1}];"]
+    assert maps == [("A", (1, 128, 64), 0)]
 
 
 @pytest.mark.parametrize(
