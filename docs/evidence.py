@@ -51,7 +51,7 @@ class Bad:
     text: str
     expect: str  # rule, compiler, inexpressible
     where: Where
-    witness: dict[str, int | list[int]]
+    witness: dict[str, int | list[int] | list[float]]
     code: str | None = None  # the compiler's finding
     also: tuple[str, ...] = ()  # what else it finds
     level: str = "error"
@@ -61,7 +61,7 @@ class Bad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One folder. `control`: the folder whose right texts this one's wrong ones are edits of, where it has none itself."""
+    """One folder. `control`: another whose right texts this one's wrong ones are edits of."""
 
     folder: Path
     case: str
@@ -76,7 +76,8 @@ class Case:
 
     @property
     def good(self) -> list[Path]:
-        return sorted((self.folder.parent / self.control if self.control else self.folder).glob("good*.cake"))
+        folders = [self.folder, *([self.folder.parent / self.control] if self.control else [])]
+        return sorted(p for folder in folders for p in folder.glob("good*.cake"))
 
     @property
     def name(self) -> str:

@@ -37,6 +37,7 @@ kernel through(R: i32, X: in f32[R, 32], Y: out f32[R, 32])
     tcgen05.fence.after
     tcgen05.ld y <- acc[0]
     tcgen05.wait.ld
+    tcgen05.fence.before
     store Y[r * 128 +: 128, 0 +: 32] <- y by 16
   }
   warp.sync
