@@ -8,7 +8,7 @@ from cake_bulk.stretch import EXACT, check, check_one, demand, handed, part, siz
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader, words
-from cake_core.ir.nodes import Block, Int, Name, Op, Word, Words
+from cake_core.ir.nodes import Block, Int, Name, Op, Words
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Addr
 
