@@ -7,14 +7,16 @@ around the kernel's own statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
+
+from cake_core.frozen import frozen
 
 if TYPE_CHECKING:
     from cake_core.ptx.builder import Builder, Operand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """A number of the hardware and where it comes from (ISA or guide section, or device, driver and date)."""
 
@@ -22,7 +24,7 @@ class Limit:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """What the host must know to launch: derived from the roles, buffers and cluster of a kernel.
 
@@ -39,7 +41,7 @@ class Launch:
     min_ctas: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClusterIdentity:
     """Registers or immediates: rank of this CTA in its cluster, the cluster's index in the grid, number of clusters."""
 
@@ -61,7 +63,7 @@ class Backend(Protocol):
         """Emit the reads of the special registers that place a CTA; without clusters a CTA is a cluster of one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Architecture:
     """One target. `target` and `ptx_version` go into the module header, `assembler_target` to the assembler.
 

@@ -19,15 +19,17 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
+
+from cake_core.frozen import frozen
 
 SCHEMA = 1
 
 Formula = "int | str | list"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ParamInfo:
     """One kernel parameter in the order of the text. `kind`: "scalar" or "tensor".
 
@@ -44,7 +46,7 @@ class ParamInfo:
     align: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMapInfo:
     """One tensor map parameter: `box` and the tensor's dimensions outermost first; `swizzle` in bytes (0: none)."""
 
@@ -55,7 +57,7 @@ class TensorMapInfo:
     swizzle: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryParamInfo:
     """One parameter of the PTX entry, in order. `kind`: "map" (index into `tensor_maps`), "pointer" or "scalar" (a parameter's name)."""
 
@@ -64,7 +66,7 @@ class EntryParamInfo:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchInfo:
     """`items`: formula, the number of work items (CTAs, or clusters where `cluster` > 1). `persistent`: the grid is
     min(items, resident clusters) clusters, otherwise items. `ctas_per_sm`: a bound on residency, or None.
@@ -79,7 +81,7 @@ class LaunchInfo:
     starts_early: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A launch contract: `formula` must hold; `text` is the `require` as written."""
 
@@ -93,7 +95,7 @@ class Check:
 HOLDS, FALSE, OUTSIDE, ZERO = 2**64 - 1, 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceCheck:
     """The entry of `assumes.ptx`: one verdict a contract of `assumes`, in their order. Any number of CTAs of `threads`, no shared memory.
 
@@ -105,7 +107,7 @@ class DeviceCheck:
     entry_params: tuple[EntryParamInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanInfo:
     """The table of a launch's items, which the host makes: the kernel's parameters `table` [`count`, 2 + dims] and `count`.
 
@@ -127,7 +129,7 @@ class PlanInfo:
     section: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Manifest:
     kernel: str
     entry: str

@@ -6,9 +6,9 @@ slot and the byte range are known; no effect names an instruction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 
 
@@ -33,19 +33,19 @@ class Issuer(StrEnum):
     WARPGROUP = "warpgroup"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Now:
     """Complete when the statement is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InGroup:
     """Complete when the group that holds it, in the issuer's FIFO `queue`, has been waited for."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BySignal:
     """Complete when `barrier` has received the transaction bytes of this access (`bytes` a destination CTA).
 
@@ -59,7 +59,7 @@ class BySignal:
     cta: Expr | None = None  # rank in the cluster of the CTA whose barrier receives them; None: the destination's own
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByCommit:
     """Complete when a barrier has received the arrival of a later commit by the same issuer.
 
@@ -71,7 +71,7 @@ class ByCommit:
 Completion = Now | InGroup | BySignal | ByCommit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """A read or write of `place` (a tile expression: buffer, tensor or fragment). `cta`: rank in the cluster of the CTA whose
     shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb."""
@@ -85,14 +85,14 @@ class Access:
     atomic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitGroup:
     """Closes the issuer's open group in `queue`."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitGroup:
     """At most `pending` groups of `queue` stay in flight. `reads_only`: their source may be reused, their writes may be pending."""
 
@@ -101,7 +101,7 @@ class WaitGroup:
     reads_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarrierInit:
     """`count` None: the arrivals that the barrier's declaration states."""
 
@@ -109,7 +109,7 @@ class BarrierInit:
     count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarrierWait:
     """Waits for the phase of `parity` of a barrier with arrival counts."""
 
@@ -117,7 +117,7 @@ class BarrierWait:
     parity: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarrierArrive:
     """One arrival by each executing thread, at the barrier of CTA `cta` of the cluster (None: the own one)."""
 
@@ -126,7 +126,7 @@ class BarrierArrive:
     expect_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineCommit:
     """One arrival at `barrier` by each executing thread, when all that it gave to `engine` before is complete: at the own
     CTA's barrier, or at those of the cluster's CTAs in `mask` (bit i: rank i)."""
@@ -136,21 +136,21 @@ class EngineCommit:
     mask: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reserve:
     """Takes `amount` columns of tensor memory for the CTA."""
 
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Free:
     """Gives `amount` columns of tensor memory back."""
 
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendezvous:
     """All `threads` meet: a named barrier `id`, a whole CTA (`id` None) or a cluster. `waits` False: who executes this
     arrives there and goes on."""
@@ -161,7 +161,7 @@ class Rendezvous:
     waits: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fence:
     """Orders the issuer's earlier accesses of one proxy (or scope) before later ones of another."""
 
@@ -169,7 +169,7 @@ class Fence:
     scope: str = "cta"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridOrder:
     """Orders this grid and its neighbours in the stream. `waits` True: until the grids before have ended, and what they
     wrote is seen; a kernel that has it is launched so that it may start earlier. False: the grid behind may start."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from cake_core.check import check
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
 from cake_core.elaborate import constants, elaborate
+from cake_core.frozen import frozen
 from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Assume, Int, Kernel, Pipeline, Program, Target
 from cake_core.ir.printer import expr_text, program_text
@@ -40,7 +41,7 @@ NOT_ANALYSED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Build:
     """Every stage of one kernel for one target. `schedule` is None where the text was in derived form already."""
 
@@ -98,7 +99,7 @@ def build(
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Front:
     """A kernel as far as the meaning goes: what checks, facts and lowering start from. Fields as in `Build`."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cake_core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen(order=True)
 class Span:
     """A stretch of one file. Lines and columns count from 1; the end is exclusive in its column."""
 
@@ -27,7 +27,7 @@ class Span:
 NOWHERE = Span("<none>", 0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """One file's text, for excerpts in diagnostics."""
 

@@ -27,6 +27,7 @@ FLOORS = (
     ("ir", "ptx"),
     ("diagnostics", "artifact"),
     ("source",),
+    ("frozen",),
 )
 FLOOR = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
 

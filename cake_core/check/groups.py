@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.effects import Access, CommitGroup, Fence, InGroup, WaitGroup
+from cake_core.frozen import frozen
 from cake_core.ir.flow import Loops, Positions, decide
 from cake_core.ir.nodes import Assign, Binary, Block, Call, Cond, Expr, For, If, Name, Op, Option, Role, Stmt, Unary, While
 from cake_core.ir.places import fragments_in, root
@@ -17,7 +18,7 @@ from cake_core.source import Span
 LONGEST = 16  # groups told apart in a queue; the oldest beyond are one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """A place that a group reads or writes, and the statement that started it."""
 
@@ -26,7 +27,7 @@ class Use:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queue:
     """Committed groups from oldest to newest, and the group that is still open."""
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Effect
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Block, Expr, For, If, Kernel, Name, Role, Stmt, While
 from cake_core.ir.places import names
 from cake_core.ir.plan import Plan, RolePlan, read_plan
+from cake_core.ir.types import Level, Scalar
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
-from cake_core.ir.types import Level, Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executed:
     """A statement of a role. `threads` of one instance run it (None: a condition that can't be counted decides);
     `region` names the straight-line stretch that it belongs to, leader guards looked through."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 
 import click
@@ -14,6 +14,7 @@ from cake_core.cli import exits
 from cake_core.cli.host import registry
 from cake_core.cli.output import table
 from cake_core.diagnostics.model import CakeError
+from cake_core.frozen import frozen
 
 EPILOG = """\b
 Examples:
@@ -27,7 +28,7 @@ PACKAGES = ("lark", "pluggy", "click", "rich", "numpy", "ml_dtypes", "cuda-pytho
 NEEDED = {"lark", "pluggy", "click", "rich", "numpy"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One thing that was looked at. `state`: ok, missing, broken."""
 

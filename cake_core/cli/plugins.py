@@ -37,6 +37,7 @@ def command(everything: bool, hook: str | None, check: bool, as_json: bool) -> i
         raise click.UsageError(f"no hook '{hook}'; there are {', '.join(HOOKS)}")
     records = [r for r in registry().whole().plugins if hook is None or hook in r.hooks]
     bad = [r for r in records if r.status in (Status.BROKEN, Status.FAILED)]
+    behind = [r for r in records if r.status is Status.ACTIVE and r.cause]
     stale = stale_install()
     if as_json:
         show_json(records)
@@ -49,9 +50,11 @@ def command(everything: bool, hook: str | None, check: bool, as_json: bool) -> i
             click.echo(f"{r.name}: {r.status} {r.where}: {r.cause}", err=True)
             if debugging() and r.traceback:
                 click.echo(r.traceback, err=True)
+        for r in behind:
+            click.echo(f"{r.name}: {r.cause}\n  fix: python -m cake_core.plugins.reindex {r.name}", err=True)
         if stale:
             click.echo(f"{stale.message}: {stale.why}\n  fix: {stale.fix}", err=True)
-    return exits.ENGINE if check and (bad or stale) else exits.CLEAN
+    return exits.ENGINE if check and (bad or behind or stale) else exits.CLEAN
 
 
 def counted(provides: tuple[str, ...]) -> str:

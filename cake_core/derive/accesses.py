@@ -6,10 +6,10 @@ Derivation asks primitives for effects and never for their names.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Kernel, Op, Stmt
 from cake_core.ir.places import root
@@ -17,7 +17,7 @@ from cake_core.primitive.asking import effects_of
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Touch:
     """One access of a declared buffer by a role; `by` is the statement."""
 

@@ -15,9 +15,10 @@ from cake_core.derive.turns import Turning
 from cake_core.derive.warps import NamedBarriers
 from cake_core.diagnostics import CakeError, Sink
 from cake_core.effects import Access, Effect, Fence, InGroup, Mode, Proxy, WaitGroup
-from cake_core.ir.flow import walk
+from cake_core.frozen import frozen
 from cake_core.ir import ranges
 from cake_core.ir.build import add, assign, binary, mod
+from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
     Binding,
@@ -50,12 +51,11 @@ from cake_core.primitive.asking import answering, effects_of
 from cake_core.primitive.distributions import joined
 from cake_core.source import Span
 
-
 #: Ordinals that a role counts for a pipeline: variables are called PIPELINE_CURSOR.
 CURSORS = ("fill", "commit", "wait", "release")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """What all roles share."""
 

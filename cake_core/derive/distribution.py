@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Index, Int, Name, Role, Tuple, Unary, Word
-from cake_core.ir.printer import type_text
 from cake_core.ir.places import place_of, root
 from cake_core.ir.plan import layout_words
+from cake_core.ir.printer import type_text
 from cake_core.ir.types import Named, Product, Scalar, State, Tile, element_of
 from cake_core.primitive import Distribution, Layout
 from cake_core.primitive.distributions import joined
 from cake_core.primitive.listed import listed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragments:
     """Distributions of a role's fragments and of the register tiles that `let`s name, and of expressions over them."""
 
@@ -97,7 +98,7 @@ def choose(registry, d: Declaration, demanded: dict[str, tuple[str, object]], ar
     raise fail("derive/no-layout", f"nothing says how fragment '{d.name}' lies over the threads", d.span, resource=d.name, fix="use it in an operation that has a layout, or give it `vec n`")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Around:
     """The role of a fragment: its warps, and the layouts of its two-dimensional fragments."""
 

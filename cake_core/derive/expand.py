@@ -8,19 +8,40 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from cake_core.frozen import frozen
 from cake_core.ir import ranges
 from cake_core.ir.build import INTEGER_CALLS, arithmetic, integer_call
 from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Binary, Block, Bool, Call, Cond, Declare, Expr, For, Group, If, Int, Let, Name, Node, Op, Stmt, Unary, Var, While
+from cake_core.ir.nodes import (
+    Binary,
+    Block,
+    Bool,
+    Call,
+    Cond,
+    Declare,
+    Expr,
+    For,
+    Group,
+    If,
+    Int,
+    Let,
+    Name,
+    Node,
+    Op,
+    Stmt,
+    Unary,
+    Var,
+    While,
+)
 from cake_core.ir.types import BOOL, I32, Level, Named, Scalar
 
 Fresh = Callable[[str], str]
 Env = dict[str, Expr | str]  # a value, or a new name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unroller:
     """`fresh`: a name that the text does not use yet. `opened`: whether the body of a loop over items is written out in the
     block of its loop (a grid has one item a CTA). `bound`: how often each name is bound in the role and around it."""
@@ -86,7 +107,7 @@ def bound_names(body: Block) -> Iterator[str]:
                 yield name.id
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Copy:
     """Copies statements with names replaced by values or other names, scopes respected and constants folded."""
 

@@ -6,9 +6,10 @@ packed by falling alignment in text order, barriers behind them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import Related, Sink, fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Declaration, Declare, Kernel, Word, Words
 from cake_core.ir.plan import BufferPlan, constants, integer
@@ -17,7 +18,7 @@ from cake_core.primitive import Demand
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     demand: Demand
     by: str

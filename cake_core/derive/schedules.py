@@ -8,9 +8,10 @@ inside a group the first dimension fastest, then the second. `ragged.py` beside 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.derive.expand import substitute
+from cake_core.frozen import frozen
 from cake_core.ir.build import add, binary, call, div, lift, mod, mul
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Assign, Binding, Block, Expr, For, If, Let, Name, Param, Stmt, Tiles, Var, Word, Words
@@ -21,7 +22,7 @@ from cake_core.ir.visit import own_expressions
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """An expanded tile schedule. `prologue`: kernel-level lets and the launch line."""
 

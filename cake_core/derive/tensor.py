@@ -7,17 +7,18 @@ their address to a word of shared memory; every thread reads it once the CTA has
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import binary, index, lift
 from cake_core.ir.nodes import Binding, Block, Declaration, Declare, If, Int, Kernel, Let, Name, TypeExpr, Word
 from cake_core.ir.plan import TensorPlan, tensor_plan
 from cake_core.primitive import Space
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorMemory:
     """`word`: where the address is written. `declared`: the buffers with `at` and `base`. `take`, `free`: of the first warp.
     `address`: names the address once the CTA has met."""

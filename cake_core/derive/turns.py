@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Block, Kernel, Name, Op, Turn
 from cake_core.primitive import TurnPlan, TurnProtocol
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turning:
     """A turn with its protocol. Nothing is left of it where a role has one instance, or never takes it."""
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Kernel, Role
 from cake_core.ir.plan import integer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """First warp, warps of one instance, instances and idle pad warps behind the last."""
 

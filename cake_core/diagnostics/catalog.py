@@ -15,16 +15,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from cake_core.frozen import frozen
 
 NAMESPACES = ("syntax", "type", "derive", "assemble", "runtime", "plugin", "core")  # of the table in codes/
 CODE = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One code. `origin`: the package whose table holds it."""
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from cake_core.frozen import frozen
 from cake_core.source import Span
 
 
@@ -19,7 +20,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Related:
     """A second place that the finding speaks of."""
 
@@ -27,7 +28,7 @@ class Related:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """One finding.
 

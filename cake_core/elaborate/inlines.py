@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.elaborate.scope import suggestion
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
@@ -49,7 +50,7 @@ INSIDE = (Let, Var, For, While, If, Group, Assign, Op, CallStmt)
 BY_NAME = (Name, Index, Attr, Int, Float, Bool)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """A block, what the names that it takes from around it mean where it stands, and the blocks that it may use."""
 

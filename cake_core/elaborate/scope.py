@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from cake_core.diagnostics import CakeError, Related, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Node
 from cake_core.ir.types import Type, Unknown
 from cake_core.source import Span
@@ -16,7 +17,7 @@ LISTED = 12
 RESERVED = ("leader", "warp", "cluster")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbol:
     """`kind`: const, parameter, tensor, let, variable, loop variable, slot, buffer, pipeline, role, tile schedule.
 

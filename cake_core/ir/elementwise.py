@@ -3,12 +3,11 @@ across the other one, and lane-partial tiles combine only where that gives what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Scalar, Tile, Type, Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meeting:
     """`shape` None: only scalars met."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from cake_core.frozen import frozen
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Assign, Binary, Block, Bool, Expr, For, Group, If, Inline, Int, Let, Name, Role, Stmt, Unary, Var, While
 from cake_core.ir.places import names, root
@@ -30,7 +31,7 @@ State = TypeVar("State", bound=dict)
 Interval = tuple[int, int | None]  # bounds, None: no upper one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Linear:
     """`base + offset`; no base: a number."""
 
@@ -51,7 +52,7 @@ class Linear:
         return Linear(e, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """An iteration of a loop: how many lie before it and behind it, and the loop's bounds if they keep their values in it."""
 
@@ -148,7 +149,7 @@ def _holds(op: str, x: Interval, c: int) -> bool | None:
 # --- loops ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """What of a loop decides how it is followed. `trips`: how often it may run. `head`, `tail`: iterations at its ends that
     guards tell apart. `rebound`: names that mean something else in its body. `guards`: names that guards in it ask for."""

@@ -7,16 +7,17 @@ is checked, priced and lowered from what stands here. Nodes are frozen; spans, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from cake_core.frozen import frozen
 from cake_core.source import NOWHERE, Span
 
 if TYPE_CHECKING:
     from cake_core.ir.types import Type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Node:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -24,38 +25,38 @@ class Node:
 # --- expressions -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Expr(Node):
     """`type` is None until elaboration."""
 
     type: Type | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Int(Expr):
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Float(Expr):
     """A float literal; `inf` is `Float(math.inf)` and prints as `inf`."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bool(Expr):
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name(Expr):
     """A name, dots included (`math.i`, `t.n`, `cluster.id`)."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(Expr):
     """`op` is `-`, `+` or `not`."""
 
@@ -63,7 +64,7 @@ class Unary(Expr):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(Expr):
     """`op` is one of `or and == != <= >= < > + - * / % @`."""
 
@@ -72,14 +73,14 @@ class Binary(Expr):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cond(Expr):
     test: Expr
     then: Expr
     other: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slice(Expr):
     """`lo +: size`, only inside an index."""
 
@@ -87,12 +88,12 @@ class Slice(Expr):
     size: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class All(Expr):
     """`:`, only inside an index."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Index(Expr):
     """`base[indices]`. One bracket pair consumes one bracket pair of the declared type (`bf16[2][64, 64]` has two)."""
 
@@ -100,7 +101,7 @@ class Index(Expr):
     indices: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attr(Expr):
     """`base.name` where the base is not a plain name: `b[s].T`."""
 
@@ -108,7 +109,7 @@ class Attr(Expr):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option(Expr):
     """`name = value` or, as a dimension of a tile schedule, `name: value`; only among the arguments of a call."""
 
@@ -117,7 +118,7 @@ class Option(Expr):
     is_dim: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Expr):
     """`function(args)`; `args` keeps plain arguments and `Option`s in source order."""
 
@@ -137,7 +138,7 @@ class Call(Expr):
         return {a.name: a.value for a in self.args if isinstance(a, Option)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuple(Expr):
     items: tuple[Expr, ...]
 
@@ -145,7 +146,7 @@ class Tuple(Expr):
 # --- parts of statements ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word(Node):
     """`name value` behind an operation or a declaration: `regs 40`, `signal full[s]`."""
 
@@ -153,7 +154,7 @@ class Word(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Words(Node):
     """The words of a statement and its one optional flag, which stands last."""
 
@@ -170,7 +171,7 @@ class Words(Node):
 NO_WORDS = Words()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypeExpr(Node):
     """A type as written: `bf16[ST][BM, BK]` is name `bf16`, groups `((ST,), (BM, BK))`; `topk(KK)[128]` has args."""
 
@@ -179,20 +180,20 @@ class TypeExpr(Node):
     args: tuple[Expr, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding(Node):
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declaration(Node):
     name: str
     declared: TypeExpr
     words: Words = NO_WORDS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place(Node):
     """A role at an end of a pipeline: `load on pair` is name `load`, words `on pair`."""
 
@@ -203,7 +204,7 @@ class Place(Node):
 # --- statements ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Stmt(Node):
     label: str | None = None
 
@@ -211,17 +212,17 @@ class Stmt(Node):
 Block = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Let(Stmt):
     bindings: tuple[Binding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Var(Stmt):
     bindings: tuple[Binding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiles(Stmt):
     """`tiles t = persistent(m: .., n: .., raster = 8) { lets of the item }`."""
 
@@ -231,7 +232,7 @@ class Tiles(Stmt):
     body: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pipeline(Stmt):
     name: str
     slots: Expr
@@ -240,13 +241,13 @@ class Pipeline(Stmt):
     consumers: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn(Stmt):
     name: str
     words: Words
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Role(Stmt):
     """`role name[instances]: count group words { body }`, such as `role math[2]: 1 warpgroup regs 232`."""
 
@@ -258,14 +259,14 @@ class Role(Stmt):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inline(Stmt):
     name: str
     params: tuple[str, ...]
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class For(Stmt):
     """`for i in lo .. hi`; over the items of a tile schedule `hi` is None, `lo` names it and `pattern` binds an item."""
 
@@ -276,14 +277,14 @@ class For(Stmt):
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While(Stmt):
     test: Expr
     words: Words
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group(Stmt):
     """`group { .. }`: its asynchronous statements are one group. `queue`, which they have in common, is None until elaboration."""
 
@@ -291,14 +292,14 @@ class Group(Stmt):
     queue: str | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class If(Stmt):
     test: Expr
     then: Block
     other: Block | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declare(Stmt):
     """`space name: type words, ...`: buffers, fragments, barriers."""
 
@@ -306,7 +307,7 @@ class Declare(Stmt):
     declarations: tuple[Declaration, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign(Stmt):
     """`target = value`; `target` is a Name, a Tuple of names or an Index into a fragment."""
 
@@ -314,14 +315,14 @@ class Assign(Stmt):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallStmt(Stmt):
     """A call that stands alone: the use of an `inline`."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Op(Stmt):
     """Every operation: `dotted.name operands [<- | += | = value] words [flag]`."""
 
@@ -335,7 +336,7 @@ class Op(Stmt):
 # --- kernels ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Param(Node):
     """`name: [in | out | inout] type`; a parameter without a mode is a scalar."""
 
@@ -344,27 +345,27 @@ class Param(Node):
     declared: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const(Node):
     bindings: tuple[Binding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Require(Node):
     exprs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assume(Node):
     exprs: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target(Node):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster(Node):
     """`cluster m = 2 words`: CTAs of a cluster differ along axis `m`."""
 
@@ -375,7 +376,7 @@ class Cluster(Node):
 Clause = Const | Require | Assume | Target | Cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel(Node):
     name: str
     params: tuple[Param, ...]
@@ -398,7 +399,7 @@ class Kernel(Node):
         return tuple(s for s in self.body if isinstance(s, Role))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program(Node):
     """A text: `cake 1` or `cake 1 derived`, then kernels."""
 

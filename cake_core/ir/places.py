@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import All, Attr, Expr, Index, Int, Name, Slice
 from cake_core.ir.types import Tile, Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One dimension of the last bracket group: start and size. `size` None: a single index, the dimension is gone."""
 
@@ -17,7 +18,7 @@ class Part:
     size: Expr | int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """`slots`: one index a slot dimension that was given. `parts`: one a dimension of the shape, empty if not indexed."""
 

@@ -7,21 +7,21 @@ command line read them from there, so a derived text that a person wrote is trea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from types import MappingProxyType
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Declaration, Declare, Expr, Index, Int, Kernel, Name, Op, Role, Tuple, Words
 from cake_core.ir.types import ELEMENTS, Elem
 from cake_core.source import Span
-
 
 #: The flag of a role whose code is written once for all instances, also where a barrier's identity depends on the instance.
 ONCE = "once"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RolePlan:
     """`warps` of one instance; `first` warp of the CTA; `pad` idle warps behind the last instance; `entry`: role words. `on`:
     rank in its pair of the one CTA that has the role; None: every CTA has it."""
@@ -41,7 +41,7 @@ class RolePlan:
         return self.first + self.instances * self.warps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BufferPlan:
     """A shared buffer. `slots` and `shape` constant; `offset` in bytes from the aligned base; `swizzle` in bytes, 0 none."""
 
@@ -68,7 +68,7 @@ class BufferPlan:
         return self.slot_bytes * prod(self.slots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorPlan:
     """A buffer in tensor memory. `column` of its first slot from the allocation's address `base`; `slot_columns` from one
     slot to the next, equally many for each element of a row."""
@@ -87,7 +87,7 @@ class TensorPlan:
         return self.slot_columns * prod(self.slots)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarrierPlan:
     name: str
     kind: str
@@ -101,7 +101,7 @@ class BarrierPlan:
         return 8 * self.slots
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchPlan:
     """The `launch ITEMS [persistent] [ctas n]` line of a derived text. Items are clusters."""
 
@@ -111,7 +111,7 @@ class LaunchPlan:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     roles: tuple[RolePlan, ...]
     buffers: dict[str, BufferPlan]

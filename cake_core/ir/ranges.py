@@ -6,15 +6,16 @@ proof of absence of overflow; that obligation is reported as its own category.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
+
+from cake_core.frozen import frozen
 
 #: Bounds beyond this are dropped and moduli beyond it made coarser: indices have 32 bits, and a chain of products would
 #: otherwise double the digits at every step.
 LARGEST = 2**64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """All v with lo <= v <= hi (None: unbounded) and v = rem (mod mod). `mod` 0 means the constant `rem`."""
 

@@ -12,8 +12,7 @@ row); then one a dimension, of its name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Binary, Call, Expr, Int, Name, Option, Tiles
 
 #: Schedules, and the options that each takes.
@@ -25,7 +24,7 @@ TABLE_ORDERS = {"longest_first": (), "balanced": ("section",)}
 SCAN_ORDERS = ("group_major",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ragged:
     """Groups of rows: group g is [offsets[g], offsets[g + 1]), cut into blocks of `block` rows, the last of each group shorter."""
 
@@ -34,7 +33,7 @@ class Ragged:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """`name` is one of the orders above; `cost` of an item, a formula of its coordinates and `let`s; `section` neighbours of
     (group, coordinates) that are worked on together (0: all)."""
@@ -48,7 +47,7 @@ class Order:
         return self.name in TABLE_ORDERS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     persistent: bool
     ragged: Ragged | None

@@ -6,17 +6,17 @@ Scalars carry how far they are the same among threads (their `level`) and an int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from cake_core.frozen import frozen
 from cake_core.ir.ranges import ANY, Range
 
 if TYPE_CHECKING:
-    from cake_core.ir.nodes import Expr, TypeExpr
+    from cake_core.ir.nodes import TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elem:
     """An element type. `kind` is `int`, `uint`, `float` or `bool`; `bits` its size in memory."""
 
@@ -49,7 +49,7 @@ ELEMENTS = {
 F32, F16, BF16, I32, U32, BOOL = (ELEMENTS[n] for n in ("f32", "f16", "bf16", "i32", "u32", "bool"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State(Elem):
     """What a fragment of a type that a plugin defines holds for one row (S13): `topk(10, f32, i32)` is type `topk` with args (10, f32, i32)."""
 
@@ -77,7 +77,7 @@ class Level(IntEnum):
     LANE = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     elem: Elem
     level: Level = Level.CTA
@@ -90,7 +90,7 @@ class Scalar:
 Dim = "int | Expr"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """Memory or registers with a shape: a tensor parameter, a buffer, or a part of one.
 
@@ -119,7 +119,7 @@ class Tile:
         return f"{self.space} {self.elem}{groups}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """A register tile that an expression computes: `bf16(acc[:, 0 +: 64])`, `load(X[..])`. Shape is constant.
 
@@ -140,7 +140,7 @@ class Value:
         return f"{self.elem}[{', '.join(map(str, self.shape))}]{along}{partial} value"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """Several results of one function, bound by a tuple assignment."""
 
@@ -150,7 +150,7 @@ class Values:
         return "(" + ", ".join(map(str, self.items)) + ")"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Product:
     """`a @ b`: only an operation takes it."""
 
@@ -161,7 +161,7 @@ class Product:
         return f"product of {self.left} and {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Barriers:
     """A declared barrier array; indexed it is one barrier (`slots` None)."""
 
@@ -172,7 +172,7 @@ class Barriers:
         return self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """A name that verbs take and expressions do not: `kind` is pipeline, role, tiles, turn, inline, axis."""
 
@@ -183,7 +183,7 @@ class Named:
         return f"{self.kind} '{self.name}'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """The type of a node whose error was reported already: silences what follows from it."""
 

@@ -6,7 +6,8 @@ The printer and the formatter share it, so that what one writes the other leaves
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from cake_core.frozen import frozen
 
 WIDTH = 120
 #: A bracket that opens behind this column does not set the indent of the lines that follow.
@@ -15,7 +16,7 @@ DEEPEST = 60
 Brackets = tuple[tuple[str, int], ...]  # each open bracket, and the column behind it as printed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """A comment inside brackets; `own_line`: nothing stands before it on its line."""
 

@@ -14,11 +14,11 @@ are evaluated. Instructions are plain ones that every target has (PTX ISA, integ
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from cake_core.architecture import Architecture, Launch
 from cake_core.artifact import FALSE, OUTSIDE, ZERO, Check, DeviceCheck, EntryParamInfo, Formula, ParamInfo
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ptx.builder import Addr, Builder, Operand, Reg, Sym
 from cake_core.ptx.module import EntryParam, Module
 
@@ -67,7 +67,7 @@ def _about(formula: Formula) -> bool:
     return isinstance(formula, list) and formula[0] in ("monotone", "finite")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """Where a thread stands: thread and warp of its CTA, CTA of the grid, and how many of these there are."""
 
@@ -77,7 +77,7 @@ class _Place:
     ctas: Operand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Number:
     """`kind` int or float: a register of 64 bits; bool: a predicate."""
 

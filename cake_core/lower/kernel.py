@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.architecture import Architecture, Backend, Launch
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, ParamInfo, TensorMapInfo
 from cake_core.diagnostics import fail
 from cake_core.effects import Effect, GridOrder
+from cake_core.frozen import frozen
 from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Block, Declaration, Declare, Expr, Kernel, Let, Op, Require, Role, Stmt
 from cake_core.ir.plan import Plan, read_plan
@@ -25,7 +24,7 @@ from cake_core.source import Span
 SHARED = "shared_memory"  # the symbol of dynamic shared memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lowered:
     """A kernel as PTX. `lines` and `roles_of_lines`: source span and owning role of every PTX line, None where there is none.
     The rest is what the manifest holds."""

@@ -7,9 +7,10 @@ the role that they belong to, the band's own or one that lives in its pad warps;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import CakeError, Related, Sink, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Binding, Block, Expr, For, Let, Name, Op, Role, Var
 from cake_core.ir.plan import ONCE, RolePlan
 from cake_core.lower.context import Context
@@ -19,7 +20,7 @@ from cake_core.lower.walk import walk
 from cake_core.ptx.builder import Operand, Reg
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """A role's warps and pads: [first, end). `members`: the roles that live there, the owner among them, by first warp."""
 
@@ -35,7 +36,7 @@ class Band:
         return self.owner.end + self.owner.pad
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """Code that is written once: a role (`instance` None) or one instance of it, for the warps [first, end)."""
 

@@ -8,12 +8,12 @@ distribution at hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Call, Cond, Declaration, Expr, Float, Int, Name, Unary
 from cake_core.ir.nodes import Tuple as TupleExpr
 from cake_core.ir.places import Place, root
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cake_core.lower.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragment:
     """A declared fragment: `sets` has one tuple of registers a slot, slots in row-major order."""
 
@@ -42,7 +42,7 @@ class Fragment:
     sets: tuple[tuple[Reg, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """A register tile that a `let` names: its value at that point. `elements`: instead of registers, where it is computed anew
     wherever it is used (masks and indices)."""

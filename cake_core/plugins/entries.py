@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from cake_core import __version__
 from cake_core.diagnostics import Diagnostic, Severity
+from cake_core.frozen import frozen
 from cake_core.plugins.types import Origin
 
 #: The distribution that carries the core and the built-in plugins, and the group of every plugin's entry point.
@@ -21,7 +21,7 @@ DISTRIBUTION = "cake-compiler"
 GROUP = "cake"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One entry point and who declares it."""
 

@@ -152,15 +152,16 @@ def _announce(plugin: _Loading) -> bool:
 
 
 def _load(plugin: _Loading) -> None:
-    """Import, check, register and ask one plugin; one with an index must offer what that says."""
+    """Import, check, register and ask one plugin. Where its index says another thing than it offers, that is its `cause`."""
     plugin.waits = False
     with redirect_stdout(sys.stderr):
         _import_and_ask(plugin)
     if plugin.index is None or plugin.record.status is not Status.ACTIVE:
         return
-    if plugin.index != effects_alone(plugin.offered) or plugin.observe:
-        rewrite = f"python -m cake_core.plugins.reindex {plugin.record.name}"
-        plugin.stop(Status.FAILED, f"its '{index.FILE}' is not what it offers; '{rewrite}' writes the file anew")
+    if plugin.observe:
+        plugin.stop(Status.FAILED, f"it implements 'cake_after_pass', and with '{index.FILE}' it is loaded too late for that")
+    elif differences := index.differences(plugin.index, effects_alone(plugin.offered)):
+        plugin.record = replace(plugin.record, cause=differences)
 
 
 def _import_and_ask(plugin: _Loading) -> None:
@@ -260,11 +261,16 @@ def _registry(plugins: list[_Loading]) -> Registry:
                 found[kind][name] = plugin.offered[kind, name]
 
     def load(plugin: _Loading) -> None:
-        names = plugin.names
+        announced = set(plugin.names)
         _load(plugin)
-        good = plugin.record.status is Status.ACTIVE
-        for kind, name in names:
-            tables[kind].settle(name, plugin.offered[kind, name] if good else None)
+        for kind, name in plugin.offered.keys() - announced:  # the index is behind
+            if name in tables[kind] and plugin.record.status is Status.ACTIVE:
+                plugin.stop(
+                    Status.FAILED, f"{KINDS[kind][2]} '{name}' is offered by {plugin.record.origin} and by {tables[kind][name].source}"
+                )
+        offered = plugin.offered if plugin.record.status is Status.ACTIVE else {}
+        for key in sorted(announced | offered.keys()):
+            tables[key[0]].settle(key[1], offered.get(key))
 
     tables = {kind: Table(found[kind], waiting[kind], load) for kind in KINDS}
     return Registry(

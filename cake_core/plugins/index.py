@@ -3,7 +3,7 @@
 The file is optional and holds a label a line, as `cake plugins --all` shows them: `arch:NAME`, `operation:NAME`. Behind an
 operation that can stand alone, without operands, are the kinds of effects that it then has: derivation looks for a fence
 or a barrier by its effect. A plugin without the file is loaded before a command runs. `python -m cake_core.plugins.reindex
-NAME..` writes the file of installed plugins anew; where it says another thing than the plugin, the plugin has failed.
+NAME..` writes the file of installed plugins anew. A file that is behind its plugin is a warning, `plugin/stale-index`.
 """
 
 from __future__ import annotations
@@ -39,3 +39,18 @@ def read(module: str) -> dict[str, tuple[str, ...]] | None:
 
 def text(index: dict[str, tuple[str, ...]]) -> str:
     return HEAD + "".join(" ".join((label, *effects)) + "\n" for label, effects in sorted(index.items()))
+
+
+def differences(said: dict[str, tuple[str, ...]], offered: dict[str, tuple[str, ...]]) -> str:
+    """What an index says wrongly of what is offered, in words; empty where it is right."""
+    return ", ".join(
+        [
+            *(f"'{label}' is not in '{FILE}'" for label in sorted(offered.keys() - said.keys())),
+            *(f"'{label}' is in '{FILE}' and is not offered" for label in sorted(said.keys() - offered.keys())),
+            *(
+                f"'{label}' has other effects than in '{FILE}'"
+                for label in sorted(said.keys() & offered.keys())
+                if said[label] != offered[label]
+            ),
+        ]
+    )

@@ -6,10 +6,11 @@ Its tables may know a name before the plugin that offers it is loaded (`tables`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.tables import Table
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
@@ -42,7 +43,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observer:
     """A plugin's `cake_after_pass`, called apart from all others."""
 
@@ -50,7 +51,7 @@ class Observer:
     call: Callable[[str, Kernel], None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Registry:
     """Name to object, one dict a kind, each sorted by name; `plugins` has a record for each plugin found, sorted too."""
 
@@ -137,8 +138,19 @@ class Registry:
         return None
 
     def problems(self) -> tuple[Diagnostic, ...]:
-        """One warning a plugin that is broken or failed: for commands that get along without it."""
-        return tuple(
+        """One warning a plugin that is broken or failed, for commands that get along without it, or whose index is behind."""
+        behind = [
+            Diagnostic(
+                "plugin/stale-index",
+                f"plugin {record.origin} does not say what it offers",
+                severity=Severity.WARNING,
+                why=record.cause,
+                fix=f"python -m cake_core.plugins.reindex {record.name}",
+            )
+            for record in self.plugins
+            if record.status is Status.ACTIVE and record.cause
+        ]
+        return *behind, *(
             Diagnostic(
                 "plugin/not-loaded",
                 f"plugin {record.origin} is {record.status} and was left out",

@@ -58,10 +58,12 @@ class Table(Mapping):
     def settle(self, name: str, item: object | None) -> None:
         """The plugin of this name is loaded: `item` is what it offers, None where it failed."""
         self._waiting.pop(name, None)
-        if item is not None:
-            self._found[name] = item
-        else:
+        if item is None:
             self._found.pop(name, None)
+        elif name in self._found:
+            self._found[name] = item
+        else:  # its plugin did not say that it offers this one
+            self._found = dict(sorted({**self._found, name: item}.items()))
 
 
 class Records(Sequence):

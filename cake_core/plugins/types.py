@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
+from cake_core.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Origin:
     """Who offers a thing: plugin (entry-point name), distribution and its version."""
 
@@ -28,14 +30,14 @@ class Status(StrEnum):
     FAILED = "failed"  # one of its hooks raised or returned what it must not, or its names clash
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PluginRecord:
     """One plugin as `cake plugins` shows it.
 
     `module` is the value of the entry point. `hooks` are those that it implements. `provides` are labels such as
     `arch:NAME` or `operation:NAME`; of a failed plugin they say what it offered, and none of it is in force.
     `hook` is the hook that failed (None: importing or registering did), `cause` the first line of the reason,
-    `traceback` its full text where there is one.
+    `traceback` its full text where there is one. An active plugin has a cause where its index is behind what it offers.
     """
 
     origin: Origin
@@ -65,7 +67,7 @@ class PluginRecord:
         return f"in hook '{self.hook}'" if self.hook else "while it was loaded"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A subcommand; `load` returns a click command and is called only when it runs."""
 

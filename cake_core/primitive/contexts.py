@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Protocol as TypingProtocol
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Declaration, Expr, Stmt
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class CheckContext(TypingProtocol):
         """The reduction, or fragment type, of that name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandOff:
     """Where a slot stands in its pipeline: the barrier that its fill completes, for `signal`. `at`: rank of the CTA whose
     barrier it is; None: the own."""
@@ -188,7 +188,7 @@ class LowerContext(TypingProtocol):
         """How the register tile that `expr` computes lies, where something in it says so."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """A register tile's layout, with what it needs to be evaluated: `words` of the declaration (`vec`), `warps` of the
     instance, and the element numbers held, in order (a slice holds some of `layout.elements`)."""

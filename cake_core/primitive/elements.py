@@ -7,14 +7,15 @@ predicate lives for an instruction or two, and an index that is a constant away 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from cake_core.frozen import frozen
 
 if TYPE_CHECKING:
     from cake_core.ptx.builder import Builder, Operand
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elements:
     """What a thread holds of a register tile: `at(n)` emits what element n takes and returns it.
 

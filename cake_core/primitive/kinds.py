@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Block, Call, Expr, Op, TypeExpr
 from cake_core.ir.types import Elem, Type
 from cake_core.primitive.distributions import joined
@@ -45,7 +46,7 @@ class Form(Flag):
 # --- signatures ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """One operand of an operation.
 
@@ -60,7 +61,7 @@ class Parameter:
     writable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WordSpec:
     """A word that an operation or declaration takes.
 
@@ -75,7 +76,7 @@ class WordSpec:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Demand:
     """What an operation needs of a shared buffer that it touches.
 
@@ -340,7 +341,7 @@ class Signal(Flag):
     ENGINE = auto()  # one arrival by the engine itself, when it has done what the leader gave it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PipelinePlan:
     """All that is known of a pipeline when its statements are written.
 
@@ -407,7 +408,7 @@ class Protocol(Primitive):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnPlan:
     """A `turn` whose statements are to be written. `instances` of `role`, of `threads` each, take it one after another;
     `first` is the first of the named barriers that it was given."""

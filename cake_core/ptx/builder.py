@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from cake_core.frozen import frozen
 from cake_core.source import Span
 
 #: Register classes and the prefix of their names. Integers live in bX registers, floats in f32, those of 64 bits in b64.
@@ -29,7 +30,7 @@ FITS = {
 WIDER = {"u16": "b32", "s16": "b32", "u32": "b64", "s32": "b64"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reg:
     name: str
     kind: str
@@ -38,7 +39,7 @@ class Reg:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Addr:
     """`[base + offset]`; a negative offset is written as one that is added (PTX ISA, Addresses as Operands)."""
 
@@ -51,7 +52,7 @@ class Addr:
         return f"[{self.base}+{self.offset}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vec:
     """`{a, b, ..}`."""
 
@@ -61,7 +62,7 @@ class Vec:
         return "{" + ", ".join(map(operand_text, self.items)) + "}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sym:
     """A name that is no register of ours: a parameter, a special register, the sink `_`, a bracketed compound operand."""
 
@@ -83,7 +84,7 @@ def operand_text(x: Operand) -> str:
     return str(x)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     opcode: str
     operands: tuple[Operand, ...] = ()
@@ -97,13 +98,13 @@ class Instruction:
         return f"{guard}{self.opcode}{operands};"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Label:
     name: str
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     text: str
     span: Span | None = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cake_core.frozen import frozen
 from cake_core.ptx.builder import PREFIX, Builder, Comment, Label
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryParam:
     """`declaration` is the text behind `.param`, such as `.b32 M` or `.align 64 .b8 map_A[128]`."""
 

@@ -6,10 +6,10 @@ found token betrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from cake_core.diagnostics.model import Diagnostic
+from cake_core.frozen import frozen
 from cake_core.source import Span
 from cake_core.syntax.tokens import Token
 
@@ -120,7 +120,7 @@ def explain(tokens: list[Token], at: int, acceptable: set[str], file: str) -> Di
     return Diagnostic("syntax/unexpected-token", case.message, case.span)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """An error with its surroundings: `start` is the first token of its statement."""
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
 from cake_core.diagnostics.model import Diagnostic
+from cake_core.frozen import frozen
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Foreign:
     """Something of another language: the finding, the characters it takes, and the token it is read as (if any)."""
 

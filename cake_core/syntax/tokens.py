@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cake_core.diagnostics.model import Diagnostic, Sink
+from cake_core.frozen import frozen
 from cake_core.source import Span
 
 
@@ -29,7 +30,7 @@ class Token:
         return f"{self.type} {self.text!r} at {self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comment:
     """`# ...`. `before`: number of tokens before it. `own_line`: nothing but blanks stands before it on its line."""
 

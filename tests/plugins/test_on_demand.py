@@ -97,19 +97,11 @@ def test_a_blocked_one_is_not_imported(install, load):
 FAULTS = {
     "import": ("raise SystemExit(3)", MEETING_INDEX, Status.BROKEN, "SystemExit: 3"),
     "hook": (MEETING.replace("return (Meet", "return 1 // 0, (Meet"), MEETING_INDEX, Status.FAILED, "ZeroDivisionError"),
-    "offers less": (
-        MEETING.replace(', types.Function(name="acme.f")', ","),
-        MEETING_INDEX,
-        Status.FAILED,
-        "its 'offers.txt' is not what it offers",
-    ),
-    "offers more": (MEETING, MEETING_INDEX.replace("function:acme.f\n", ""), Status.FAILED, "cake_core.plugins.reindex acme'"),
-    "other effects": (MEETING, MEETING_INDEX.replace("Rendezvous", "Fence"), Status.FAILED, "its 'offers.txt' is not what it offers"),
     "observes": (
         MEETING + "\n@hookimpl\ndef cake_after_pass(name): pass\n",
         MEETING_INDEX,
         Status.FAILED,
-        "its 'offers.txt' is not what it offers",
+        "it implements 'cake_after_pass', and with 'offers.txt' it is loaded too late for that",
     ),
 }
 
@@ -148,16 +140,55 @@ def test_all_of_them_can_be_loaded(install, load):
 
 
 @pytest.mark.parametrize("offers", ["operations:acme.meet\n", "acme.meet\n", "operation:\n"])
-def test_an_index_with_a_label_that_is_none_fails_at_the_start(install, record, offers):
+def test_an_index_with_a_label_that_is_none_is_not_used(install, record, offers):
     install("acme", MEETING, offers=offers)
-    assert (record("acme").status, loaded("acme")) == (Status.FAILED, True)
-    assert "offers.txt" in record("acme").cause
+    assert (record("acme").status, loaded("acme")) == (Status.ACTIVE, True)
+    assert "'function:acme.f' is not in 'offers.txt'" in record("acme").cause
 
 
 @pytest.mark.parametrize("offers", ["", "# nothing\n"])
 def test_an_index_that_says_nothing_is_none(install, load, offers):
     install("acme", MEETING, offers=offers)
     assert load().functions["acme.f"] and loaded("acme")
+
+
+#: An index that is behind: what it lacks or has too much, and the warning.
+BEHIND = {
+    "offers less": (
+        MEETING.replace(', types.Function(name="acme.f")', ","),
+        MEETING_INDEX,
+        "'function:acme.f' is in 'offers.txt' and is not offered",
+    ),
+    "offers more": (MEETING, MEETING_INDEX.replace("function:acme.f\n", ""), "'function:acme.f' is not in 'offers.txt'"),
+    "other effects": (
+        MEETING,
+        MEETING_INDEX.replace("Rendezvous", "Fence"),
+        "'operation:acme.meet' has other effects than in 'offers.txt'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BEHIND)
+def test_an_index_that_is_behind_is_a_warning_once_the_plugin_is_loaded(case, install, load):
+    body, offers, why = BEHIND[case]
+    install("acme", body, offers=offers)
+    registry = load()
+    assert registry.operations["acme.meet"].source.plugin == "acme" and list(registry.functions) == sorted(registry.functions)
+    assert ("acme.f" in registry.functions) == (case != "offers less")
+    (problem,) = [d for d in registry.problems() if "'acme'" in d.message]
+    assert (problem.code, problem.severity, problem.why) == ("plugin/stale-index", "warning", why)
+    assert problem.fix == "python -m cake_core.plugins.reindex acme"
+
+
+def test_a_name_that_an_index_kept_back_still_clashes(install, load):
+    install("acme", MEETING, offers=MEETING_INDEX.replace("function:acme.f\n", ""))
+    install("other", "from cake_core import hookimpl, types\n@hookimpl\ndef cake_primitives(): return [types.Function(name='acme.f')]")
+    registry = load()
+    assert registry.operations.get("acme.meet") is None and registry.functions["acme.f"].source.plugin == "other"
+    assert (
+        "function 'acme.f' is offered by 'acme' (dist-acme 1.0) and by 'other'"
+        in next(r for r in registry.plugins if r.name == "acme").cause
+    )
 
 
 def test_names_clash_before_anything_is_loaded(install, load, good):
