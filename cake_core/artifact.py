@@ -28,12 +28,15 @@ SCHEMA = 1
 
 Formula = "int | str | list"
 
+WORKSPACE = "workspace"
+MODES = ("in", "out", "inout", WORKSPACE)
+
 
 @frozen
 class ParamInfo:
     """One kernel parameter in the order of the text. `kind`: "scalar" or "tensor".
 
-    A tensor has a `mode`, `shape` (formulas), and `contiguous`: all of its strides must be packed (else a padded
+    A tensor has a `mode` of MODES, `shape` (formulas), and `contiguous`: all of its strides must be packed (else a padded
     leading stride is taken); `align`: bytes that its address must be a multiple of.
     """
 
@@ -158,7 +161,12 @@ class Manifest:
     @property
     def hidden(self) -> frozenset[str]:
         """Parameters that the runtime fills and no caller names."""
-        return frozenset((self.plan.table, self.plan.count)) if self.plan else frozenset()
+        return self.workspaces | (frozenset((self.plan.table, self.plan.count)) if self.plan else frozenset())
+
+    @property
+    def workspaces(self) -> frozenset[str]:
+        """Tensors that hold zeros before a launch and again behind it: memory of the runtime, one a stream."""
+        return frozenset(p.name for p in self.params if p.mode == WORKSPACE)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"

@@ -38,6 +38,7 @@ NOT_ANALYSED = (
     "fences between proxies",
     "bounds of unclipped accesses",
     "index overflow",
+    "what workspaces hold at the end",
 )
 
 

@@ -75,10 +75,22 @@ RULES = {
         },
         ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis"),
     ),
-    # constants, positions in loops, the same guard of the item in all roles
+    # constants, positions in loops, the same guard of the item in all roles, the same expression of the same message
     10: Rule(
-        {"release_late_by_two": ("if k >= 2 {",), "guarded_slot": ("if r % 2 == 0 {\n        let i = p_fill % 2",)},
-        ("derive/derive-verb-guard/instance", "derive/derive-verb-guard/variable", "derive/derive-verb-guard/warp", "derive/derive-fill-guarded/if"),
+        {
+            "release_late_by_two": ("if k >= 2 {",),
+            "guarded_slot": ("if r % 2 == 0 {\n        let i = p_fill % 2",),
+            "rows_on_demand": ("while at >= 0 {\n      let s = next_wait % 2", "at = load(item[s][0], by = 4)"),
+        },
+        (
+            "derive/derive-verb-guard/instance",
+            "derive/derive-verb-guard/variable",
+            "derive/derive-verb-guard/warp",
+            "derive/derive-fill-guarded/if",
+            "derive/derive-not-received/not_sent",
+            "derive/derive-received-differs/other_expression",
+            "elaborate/type-while-test/warps",
+        ),
     ),
     11: Rule({"moe/moe_grouped_sm90": ("assume OFF[0] == 0", "load(OFF[t_next")}, ("elaborate/type-require/assume", "elaborate/type-not-implemented/read_outside_roles")),
     12: Rule(
@@ -121,7 +133,6 @@ NOT_IN_THIS_VERSION = {14: "elaborate/type-not-implemented/alias", 21: None}
 
 #: What parses and is not implemented yet.
 NOT_IMPLEMENTED = {
-    "while in the schedule form": "elaborate/type-not-implemented/while_in_schedule",
     "two schedules": "elaborate/type-not-implemented/two_schedules",
     "two producers": "elaborate/type-not-implemented/two_producers",
     "dynamic": "elaborate/type-not-implemented/dynamic",

@@ -12,6 +12,7 @@ from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
 from cake_core.derive.pipelines import Planner
 from cake_core.derive.ragged import expand_ragged
+from cake_core.derive.received import received
 from cake_core.derive.schedules import Schedule, expand
 from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
 from cake_core.derive.turns import turns_of
@@ -44,7 +45,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     touched = touches(kernel, registry)
     demanded, asked = _demands(kernel, registry, arch, axis, cluster, placed, groups, sink)
     swizzles = unify(asked, sink)
-    held = _held(kernel, sink)
+    held = _held(kernel, received(kernel, registry, sink).agreed, sink)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 
@@ -176,13 +177,13 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
     return layouts, asked
 
 
-def _held(kernel: Kernel, sink: Sink) -> dict[str, HeldSlots]:
+def _held(kernel: Kernel, agreed: frozenset[int], sink: Sink) -> dict[str, HeldSlots]:
     slots = {s.name: s.slots.value for s in kernel.body if isinstance(s, Pipeline)}
     out = {}
     for role in kernel.roles:
         ends = {s.name for s in kernel.body if isinstance(s, Pipeline) and role.name in [e.name for e in (*s.producers, *s.consumers)]}
         tokens = {s.name: 1 for s in kernel.body if isinstance(s, Turn) and s.words.get("over").id == role.name}
-        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends} | tokens, sink)
+        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends} | tokens, sink, agreed=agreed)
         out[role.name].analyse()
     return out
 

@@ -34,6 +34,7 @@ class HeldSlots:
     slots: dict[str, int]
     sink: Sink
     at_drain: dict[int, tuple[int, int]] = field(default_factory=dict)
+    agreed: frozenset[int] = frozenset()  # statements, by identity, whose condition is made of messages: all roles decide alike
     loops: Loops[Held] = field(init=False)
     faults: dict[str, str] = field(default_factory=dict)  # pipeline to the kind of its first fault
     reported: set[tuple[int, str]] = field(default_factory=set)  # statement, code: one finding each, the first
@@ -133,7 +134,7 @@ class HeldSlots:
 
     def _guard(self, s: Stmt, how: str, *deciders: Expr) -> None:
         """S10: verbs stand only where all warps of all roles take the same path."""
-        if all(not isinstance(e.type, Scalar) or e.type.level <= Level.CTA for e in deciders):
+        if id(s) in self.agreed or all(not isinstance(e.type, Scalar) or e.type.level <= Level.CTA for e in deciders):
             return
         verbs = [v for block in nested(s) for v in walk(block) if isinstance(v, Op) and (v.name in STEP or v.name == "drain")]
         for v in verbs:
@@ -144,7 +145,7 @@ class HeldSlots:
                     "derive/verb-guard",
                     f"`{v.name} {v.operands[0].id}` stands {how}",
                     "every instance takes a turn equally often (S8)" if v.name in ("take", "pass") else "every role of a pipeline must take the same path (S10)",
-                    "guard it by constants, loop positions or values of the item",
+                    "guard it by constants, loop positions, values of the item or what was received",
                 )
 
     def _widen(self, old: Held, new: Held) -> Held:

@@ -224,7 +224,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Grouped, Rea
                     self.scope.bind(p.name, Symbol("parameter", Unknown(), p.span, node=p))
                     elem = self.element(p.declared)
                     if p.declared.groups:
-                        raise fail("type/mode", f"tensor '{p.name}' needs a mode", p.span, fix="write `in`, `out` or `inout`")
+                        raise fail("type/mode", f"tensor '{p.name}' needs a mode", p.span, fix="write `in`, `out`, `inout` or `workspace`")
                     if elem.name not in ("i32", "f32"):
                         raise fail("type/element", f"a scalar parameter is i32 or f32, not {elem}", p.declared.span)
                     self.scope.names[p.name] = Symbol("parameter", Scalar(elem), p.span, node=p)

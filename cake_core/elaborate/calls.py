@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Effect
+from cake_core.effects import Access, Effect, Mode
 from cake_core.elaborate.scope import suggestion
 from cake_core.elaborate.typing import described, is_float, is_int, is_register_tile, literal, typed
 from cake_core.ir import ranges
 from cake_core.ir.build import INTEGER_CALLS, integer_call
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Name, Option, Tuple
+from cake_core.ir.places import root
 from cake_core.ir.types import ELEMENTS, Named, Scalar, Type, Unknown, Value, Values
 from cake_core.primitive.asking import answering
 
@@ -69,6 +70,11 @@ class Calls:
             return ()
         with answering(function, "effects", call.span):
             return function.effects(call)
+
+    def may_change(self, call: Call) -> bool:
+        """Whether the call may give another value each time: it writes, or reads what somebody writes (S11: an input does not change)."""
+        effects = (e for e in self.effects_of(call) if isinstance(e, Access))
+        return any(e.mode is Mode.WRITE or (name := root(e.place)) is None or self.mode(name.id) != "in" for e in effects)
 
     def _argument(self, a: Expr, symbol: str | None) -> Expr:
         """An argument; `symbol` is the function that takes a bare name there."""

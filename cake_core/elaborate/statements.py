@@ -10,6 +10,7 @@ from cake_core.elaborate.roles import VERBS, Roles
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.turns import TURN_VERBS
 from cake_core.elaborate.typing import described, held, is_int, is_register_tile, level_of, literal, range_of, typed
+from cake_core.elaborate.whiles import check_while
 from cake_core.ir import ranges
 from cake_core.ir.nodes import (
     Assign,
@@ -331,9 +332,9 @@ class Statements(Declarations, Roles):
             self.scope = outer
 
     def _while(self, s: While) -> While:
-        if self.form is Form.SCHEDULE:
-            raise fail("type/not-implemented", "'while' is not implemented yet in the schedule form", s.span)
         out = replace(s, test=self.condition(s.test, "'while'"), words=self.words(s.words, (), "'while'", s.span))
+        if self.form is Form.SCHEDULE:
+            check_while(s, out.test, self.warps, self.may_change)
         with self.under(out.test):
             return replace(out, body=self._inner(out, s.body))
 

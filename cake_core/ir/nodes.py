@@ -338,7 +338,7 @@ class Op(Stmt):
 
 @frozen
 class Param(Node):
-    """`name: [in | out | inout] type`; a parameter without a mode is a scalar."""
+    """`name: [in | out | inout | workspace] type`; a parameter without a mode is a scalar."""
 
     name: str
     mode: str | None

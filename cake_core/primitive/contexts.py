@@ -36,7 +36,7 @@ class CheckContext(TypingProtocol):
         """The declaration of a buffer, fragment or barrier by name."""
 
     def mode(self, tensor: str) -> str | None:
-        """"in", "out" or "inout": how a tensor parameter is declared; None for another name."""
+        """"in", "out", "inout" or "workspace": how a tensor parameter is declared; None for another name."""
 
     def reduction(self, name: str) -> Reduction | None:
         """The reduction, or fragment type, of that name."""
@@ -137,7 +137,7 @@ class LowerContext(TypingProtocol):
         """The shared address (b32) of one element of a tile, swizzle applied. `coordinates` count inside the tile."""
 
     def mode(self, tensor: str) -> str:
-        """"in", "out" or "inout": how a tensor parameter was declared. Only `in` tensors are read-only for the whole kernel."""
+        """"in", "out", "inout" or "workspace": how a tensor parameter was declared. Only `in` tensors are read-only for the whole kernel."""
 
     def panel(self, expr: Expr) -> tuple[int, int]:
         """(columns a panel, bytes from one panel to the next) of a shared tile; one panel of all columns without swizzle."""

@@ -61,7 +61,7 @@ def read_signature(m: Manifest) -> Signature:
         tensors,
         sizes,
         tuple(p for p in m.params if p.name not in sizes | m.hidden),
-        tuple(p.name for p in tensors if p.mode != "in"),
+        tuple(p.name for p in tensors if p.mode != "in" and p.name not in m.workspaces),
         frozenset(p.name for p in m.params) - m.hidden,
         tuple(p.name for p in m.params if p.name not in sizes | m.hidden and p.mode != "out"),
         frozenset(t.tensor for t in m.tensor_maps),
@@ -269,7 +269,7 @@ def check_pointers(s: Signature, b: Binding, views: dict[str, View]) -> int | No
                 message = f"'{whose}' is on device {device} and '{p.name}' on device {view.device}"
                 raise LaunchError("runtime/devices", message, fix="put all arrays on one device", resource=p.name)
             device, whose = view.device, p.name
-    writes = frozenset(s.outputs)
+    writes = frozenset(s.outputs) | s.manifest.workspaces
     for x, y in combinations([p.name for p in s.tensors if 0 not in views[p.name].shape], 2):
         if (x in writes or y in writes) and _overlap(b, views, x, y):
             out, other = (y, x) if y in writes else (x, y)

@@ -28,7 +28,7 @@ METHOD = f"{ROUNDS} bursts of {CALLS} launches after {IDLE_S} s idle and one unt
 NO_REFERENCE = "no reference: outputs were only checked for unwritten elements and writes outside"
 
 #: Faults of one shape. After the first the context still works, after the second it does not.
-_OF_A_SHAPE, _FATAL = "runtime/out-of-memory", "runtime/device-fault"
+_OF_A_SHAPE, _FATAL, _DIRTY = "runtime/out-of-memory", "runtime/device-fault", "runtime/workspace"
 
 
 def run_artifact(folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0) -> RunReport:
@@ -136,11 +136,13 @@ def _run_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int,
     except LaunchError as error:
         return ShapeReport(shape, False, (), _fault(error))
     cuda.call("cuCtxSynchronize")
+    left = kernel.workspaces.dirty()
     try:
         outputs = tuple(judge(name, out, expected.get(name), admitted.get(name)) for name, out in case.outputs.items())
     except ValueError as error:
         raise LaunchError("runtime/companion-failed", str(error)) from None
-    return ShapeReport(shape, all(o.ok for o in outputs), outputs)
+    fault = f"{_DIRTY}: '{left[0]}' does not hold zeros behind the launch" if left else None
+    return ShapeReport(shape, all(o.ok for o in outputs) and not left, outputs, fault)
 
 
 def _bench_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, device: int, cuda: Driver) -> BenchResult:

@@ -32,6 +32,7 @@ from cake_core.runtime.lru import Lru
 from cake_core.runtime.maps import TensorMaps
 from cake_core.runtime.plan import Plan, check_plan, inputs_of, make_items, scalars_of
 from cake_core.runtime.views import View
+from cake_core.runtime.workspace import Workspaces, stream_key
 
 BINDINGS, LAUNCHES = 256, 256  # shapes, and argument sets, that a kernel remembers
 PLANS = 16  # tables of items that a kernel remembers, by the values that they were made from
@@ -58,6 +59,8 @@ class Kernel:
 
     Raises LaunchError before anything is launched where an argument breaks the contract, DriverError where the driver
     refuses. May be called from several threads.
+
+    A kernel with workspaces has one set a stream, made by the first call on it; that call can't be captured.
     """
 
     def __init__(self, artifact: LoadedArtifact):
@@ -69,6 +72,7 @@ class Kernel:
         self._bindings: Lru[Binding] = Lru(BINDINGS)
         self._launches: Lru[Launch] = Lru(LAUNCHES)
         self._plans: Lru[Plan] = Lru(PLANS)
+        self.workspaces = Workspaces()
         self._loaded: dict[tuple[int, int], Loaded] = {}
         self._libraries: dict[str, Any] = {}  # by the file that they were loaded from
         self._lock = threading.Lock()
@@ -107,7 +111,21 @@ class Kernel:
         given = name_arguments(self._signature, args, kwargs)
         current = arrays.current_stream(self._arrays(given))
         launch, results = self._ready(given, current(), plan)
-        return Prepared(launch, current, results, tuple(given.values()))
+        return Prepared(launch, current, results, tuple(given.values()), self._on_streams(given, plan) if self.manifest.workspaces else None)
+
+    def _on_streams(self, given: dict[str, Any], plan: Plan | None) -> Callable[[int], Launch]:
+        """The launch of these arguments on a stream, with its workspaces: made when it is asked for, and kept."""
+        held = {n: a for n, a in given.items() if n not in self.manifest.hidden}
+        made: dict[Any, tuple[Launch, dict[str, Any]]] = {}
+
+        def launch(stream: int) -> Launch:
+            key = stream_key(stream)
+            if key not in made:
+                arguments = dict(held)
+                made[key] = self._ready(arguments, stream, plan)[0], arguments
+            return made[key][0]
+
+        return launch
 
     def plan(self, *, device: int | None = None, stream: Any = None, **given: Any) -> Plan:
         """The table of items for launches with these sizes and offsets: `p = k.plan(CQ=cq, CK=ck, H=16)`; `k(.., plan=p)`.
@@ -190,7 +208,7 @@ class Kernel:
         binding = None
         if len(views) < len(s.tensors):
             binding = self._bind(views, scalars, numbers)
-            self._allocate(cuda, binding, given, views)
+            self._allocate(cuda, binding, given, views, stream)
         key = (tuple([views[p.name][:IDENTITY] for p in s.tensors]), numbers)
         launch = self._launches.find(key)
         if launch is None:
@@ -205,13 +223,16 @@ class Kernel:
         key = (tuple([(n, v.shape, v.strides, v.elem) for n, v in views.items()]), numbers)
         return self._bindings.get(key, lambda: bind_shapes(self._signature, views, scalars))
 
-    def _allocate(self, cuda: Driver, b: Binding, given: dict[str, Any], views: dict[str, View]) -> None:
-        """Make the outputs that were left out."""
+    def _allocate(self, cuda: Driver, b: Binding, given: dict[str, Any], views: dict[str, View], stream: int) -> None:
+        """Make the outputs that were left out, and find the stream's workspaces."""
         first = next(iter(self._arrays(given)), None)
         device = self._device(cuda, next((v.device for v in views.values() if v.device is not None), None))
         for name in b.missing:
             elem = next(p.elem for p in self._signature.tensors if p.name == name)
-            given[name] = allocate(b.shapes[name], elem, first, device, cuda)
+            if name in self.manifest.workspaces:
+                given[name] = self.workspaces.get(cuda, device, stream, name, b.shapes[name], elem)
+            else:
+                given[name] = allocate(b.shapes[name], elem, first, device, cuda)
             views[name] = arrays.describe(name, given[name], 0, cuda)
 
     def _build(self, cuda: Driver, b: Binding, views: dict[str, View]) -> Launch:
@@ -276,13 +297,13 @@ class Launch:
 class Prepared:
     """A launch whose arguments are fixed: `p(stream=None)` costs little more than the driver's own call.
 
-    `outputs` is what a call returns: the array written, or a tuple.
+    `outputs` is what a call returns: the array written, or a tuple. `on_stream`: of a kernel with workspaces, the launch on a stream.
     """
 
-    __slots__ = ("_current", "_keep", "_launch", "outputs")
+    __slots__ = ("_current", "_keep", "_launch", "_on_stream", "outputs")
 
-    def __init__(self, launch: Launch, current: Callable[[], int], outputs: Any, keep: tuple):
-        self._launch, self._current, self.outputs, self._keep = launch, current, outputs, keep
+    def __init__(self, launch: Launch, current: Callable[[], int], outputs: Any, keep: tuple, on_stream: Callable[[int], Launch] | None = None):
+        self._launch, self._current, self.outputs, self._keep, self._on_stream = launch, current, outputs, keep, on_stream
 
     @property
     def blocks(self) -> int:
@@ -294,7 +315,8 @@ class Prepared:
             stream = self._current()
         elif type(stream) is not int:
             stream = arrays.stream_handle(stream)
-        self._launch.run(stream)
+        launch = self._launch if self._on_stream is None else self._on_stream(stream)
+        launch.run(stream)
         return self.outputs
 
 

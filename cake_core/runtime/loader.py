@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cake_core.artifact import EntryParamInfo, Formula, Manifest, sha256
+from cake_core.artifact import MODES, EntryParamInfo, Formula, Manifest, sha256
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import ArtifactError
 from cake_core.runtime.formula import FormulaError, compile_formula
@@ -92,7 +92,7 @@ def _verify(m: Manifest) -> None:
         _need(p.kind in ("scalar", "tensor"), f"parameter '{p.name}' is of unknown kind '{p.kind}'")
         _need(p.elem in ELEMENTS, f"parameter '{p.name}' has the unknown element type '{p.elem}'")
         if p.kind == "tensor":
-            _need(p.mode in ("in", "out", "inout"), f"tensor '{p.name}' has the unknown mode '{p.mode}'")
+            _need(p.mode in MODES, f"tensor '{p.name}' has the unknown mode '{p.mode}'")
             _need(isinstance(p.align, int) and p.align >= 1, f"tensor '{p.name}' has the alignment {p.align!r}")
             for dim in p.shape:
                 compile_formula(dim, scalars)

@@ -19,7 +19,7 @@ MAX_CHAIN = 64
 MAX_INT = 2**64 - 1
 MIN_INT = -(2**63)
 
-MODES = ("in", "out", "inout")
+MODES = ("in", "out", "inout", "workspace")
 
 
 class TooDeep(Exception):
@@ -69,7 +69,7 @@ class Tree:
     def on_mode(self, k, span):
         mode = k[0].text
         if mode not in MODES:
-            fix = "write 'in', 'out' or 'inout'; where a new parameter begins, put a ',' before it"
+            fix = "write 'in', 'out', 'inout' or 'workspace'; where a new parameter begins, put a ',' before it"
             self.error("unexpected-token", f"'{mode}' is no mode of a parameter", span, fix=fix)
         return mode
 

@@ -1,4 +1,4 @@
-"""A machine that runs the PTX of a whole kernel of warpgroups on numpy, one CTA after another, its warps in random order.
+"""A machine that runs the PTX of a whole kernel of warpgroups on numpy: its CTAs side by side, their warps in random order.
 
 It is written from the PTX ISA and shares nothing with the lowering. Asynchronous work is done at once or as late as the waits allow:
 a bulk copy into shared memory at any time before its barrier is seen, a matrix product when a warp waits for its group, a bulk copy out
@@ -91,8 +91,12 @@ class Grid:
         self.bases = {n: i + 1 << 32 for i, n in enumerate(self.tensors)}
         self.maps = {m["param"]: m for m in self.manifest["tensor_maps"]}
         with np.errstate(all="ignore"):
-            for cta in range(ctas):
-                Cta(self, cta, ctas, random.Random(self.seed * 1000 + cta)).run()
+            turns = random.Random(self.seed)
+            live = [Cta(self, cta, ctas, random.Random(self.seed * 1000 + cta)).run() for cta in range(ctas)]
+            while live:
+                cta = turns.choice(live)
+                if next(cta, None) is None:
+                    live.remove(cta)
 
     def words(self, address: int) -> tuple[np.ndarray, int]:
         """The tensor behind an address as 32-bit words, and the number of the one meant."""
@@ -122,7 +126,8 @@ class Cta:
     named: dict[int, list[int]] = field(default_factory=dict)  # arrived threads, completed phases
     loads: list = field(default_factory=list)
 
-    def run(self) -> None:
+    def run(self) -> Iterator[bool]:
+        """Yields when another CTA may run."""
         self.shared = np.full(120_000, NAN, np.uint16).view(np.uint8)
         warps = self.grid.manifest["launch"]["threads"] // 32
         self.products = [Products(self) for _ in range(-(-warps // 4))]
@@ -143,6 +148,7 @@ class Cta:
                 moved |= state is not False
             idle = 0 if moved or self.loads else idle + 1
             assert idle < 40, "a deadlock"
+            yield True
         assert not any(p.open or p.groups for p in self.products), "products are in flight at the end"
 
     def arrive(self, at: int, count: int = 1, expect: int = 0) -> None:
@@ -241,6 +247,7 @@ class Warp:
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     stores: list = field(default_factory=list)  # of the leader's open bulk group
     store_groups: list = field(default_factory=list)
+    waits: bool = False  # the barrier that was looked at last was not there yet: going back to it is no progress
 
     def run(self) -> Iterator[bool]:
         """Yields when another warp may run: False where this one waits."""
@@ -261,7 +268,7 @@ class Warp:
                     continue
                 if active[lanes].all():
                     if target < at:
-                        yield True
+                        yield not self.waits
                     at = target
                 else:
                     assert target > at, "a backward branch that divides a warp"
@@ -299,6 +306,8 @@ class Warp:
         kind = opcode.split(".")[0]
         if kind in ("ld", "st"):
             self.memory(opcode, o, active)
+        elif kind == "atom":
+            self.atomic(opcode, o, active)
         elif opcode.startswith("bar.") and opcode != "bar.warp.sync":
             assert together
             return self.named_barrier(opcode, o)
@@ -341,7 +350,7 @@ class Warp:
             case "vote":
                 return np.full(32, v(1).any())
             case "shfl":
-                return v(1)[LANE ^ int(o[2])]
+                return v(1)[LANE ^ int(o[2]) if ".bfly" in opcode else np.full(32, int(o[2]))]
             case "cvt":
                 if "bf16x2" in opcode:
                     return bits16(v(2)) | bits16(v(1)) << 16
@@ -369,7 +378,7 @@ class Warp:
             found = grid.bases[parameter] if name.startswith("ptr_") else grid.scalars[parameter]
             self.write(o[0], np.full(32, found, np.float32 if ".f32" in opcode else np.int64), active)
             return
-        assert opcode.endswith("b32") and (".global" in opcode or opcode.startswith("ld.shared"))
+        assert opcode.endswith("b32") and (".global" in opcode or ".shared" in opcode)
         load = opcode.startswith("ld")
         where, data = (self.address(o[1]), o[0]) if load else (self.address(o[0]), o[1])
         for i, name in enumerate(names(data)):
@@ -385,6 +394,17 @@ class Warp:
             for lane in np.flatnonzero(active):
                 words, n = self.words(opcode, int(where[lane]) + 4 * i)
                 words[n] = value[lane]
+
+    def atomic(self, opcode: str, o: list[str], active: np.ndarray) -> None:
+        """Lane by lane; CTAs run by turns, so nothing comes between the read and the write."""
+        _, _, _, space, action, kind = opcode.split(".")
+        assert (space, kind) == ("global", "s32")
+        where, new, old = self.address(o[1]), self.value(o[2]), np.zeros(32, np.int64)
+        for lane in np.flatnonzero(active):
+            words, n = self.words(opcode, int(where[lane]))
+            old[lane] = i32(words[n])
+            words[n] = u32(INTEGER[action](old[lane], i32(new[lane])))
+        self.write(o[0], old, active)
 
     def words(self, opcode: str, address: int) -> tuple[np.ndarray, int]:
         return (self.cta.shared.view(np.uint32), address // 4) if ".shared" in opcode else self.cta.grid.words(address)
@@ -411,6 +431,7 @@ class Warp:
         else:
             done = cta.mbarriers[self.one(o[1], active)]["phase"] != self.one(o[2], active)
             self.write(o[0], np.full(32, done), active)
+            self.waits = not done
             yield done
             return
         yield True
