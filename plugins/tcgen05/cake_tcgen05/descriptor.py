@@ -19,9 +19,9 @@ the swizzle permutes bits of the absolute address, so the pattern stays where it
 
 from __future__ import annotations
 
-from cake_core.primitive import LowerContext
+from cake_core.primitive import LowerContext, factors
+from cake_core.primitive.factors import PATTERN, Factor
 from cake_core.ptx.builder import Reg
-from cake_tcgen05.operand import PATTERN, Operand
 
 VERSION = 1 << 46
 MODE = {128: 2, 64: 4, 32: 6}
@@ -32,20 +32,7 @@ def constant_bits(swizzle: int, leading: int, stride: int) -> int:
     return MODE[swizzle] << 61 | VERSION | stride >> 4 << 32 | leading >> 4 << 16
 
 
-def descriptor(cx: LowerContext, operand: Operand, swizzle: int) -> Reg:
-    """The descriptor of the operand's first K step: three instructions, everything constant folded into one."""
-    leading = 16 if operand.k_major else cx.panel(operand.expr)[1]
-    start = cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", cx.shared_address(operand.expr), 4))
-    return cx.b.op("or.b64", start, constant_bits(swizzle, leading, PATTERN * swizzle))
-
-
-def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:
-    """The descriptor of a part `byte_offset` behind the first."""
-    return cx.b.op("add.s64", base, byte_offset >> 4) if byte_offset else base
-
-
-def offset(cx: LowerContext, operand: Operand, swizzle: int, depth: int) -> int:
-    """Bytes from the operand's first element to the first one of K step `depth`."""
-    row, column = (0, depth) if operand.k_major else (depth, 0)
-    columns, stride = cx.panel(operand.expr)
-    return column // columns * stride + row * swizzle + column % columns * operand.elem.bytes
+def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
+    """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
+    leading = 16 if factor.k_major else cx.panel(factor.expr)[1]
+    return factors.descriptor(cx, factor, constant_bits(swizzle, leading, PATTERN * swizzle))

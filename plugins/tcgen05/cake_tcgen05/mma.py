@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cake_core.diagnostics import CakeError, fail
+from cake_core.diagnostics import fail
 from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader
-from cake_core.ir.nodes import Binary, Block, Int, Name, Op
+from cake_core.ir.nodes import Block, Int, Name, Op
 from cake_core.ir.places import place_of, root
 from cake_core.ir.types import F32
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive.factors import (
+    Factor,
+    advanced,
+    byte_offset,
+    check_agreement,
+    check_described,
+    check_spaces,
+    demands,
+    factors,
+    swizzle_of,
+)
 from cake_core.ptx.builder import Addr, Reg
 from cake_core.ptx.builder import Operand as PtxOperand
-from cake_tcgen05.descriptor import advanced, descriptor, offset
+from cake_tcgen05.descriptor import descriptor
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, cta_group
 from cake_tcgen05.instruction import KINDS, STEP_BYTES, Kind, instruction_descriptor, kind_of
-from cake_tcgen05.operand import PATTERN, SWIZZLES, Operand, left, right
 from cake_tcgen05.scales import check_scales
 
 MOST_N = 256
@@ -59,7 +69,7 @@ class Mma(Operation):
     )
 
     def check(self, op: Op, cx: CheckContext) -> None:
-        a, b = _factors(op)
+        a, b = factors(op)
         _check_memory(op, a, b)
         _check_kind(op, a, b)
         _check_shapes(op, a, b, cx)
@@ -80,13 +90,12 @@ class Mma(Operation):
                 why="one CTA issues it for both, and a kernel has one kind of product (PTX ISA, tcgen05, CTA pair)",
                 fix="write `on pair[0]` on the role",
             )
-        for operand in (a, b):
-            if not operand.in_tensor_memory:
-                _check_shared(operand, cx)
+        for factor in (a, b):
+            if factor.in_shared:
+                check_described(factor, cx, "ptx/tcgen05-operand", "ptx/tcgen05-align")
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
-        shared = [x for x in _factors(op) if not x.in_tensor_memory]
-        return tuple(Demand(x.name, fits, PATTERN * max(fits, default=0) or 16) for x in shared for fits in [_fitting(x)])
+        return demands(factors(op))
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         d = op.operands[0]
@@ -104,15 +113,13 @@ class Mma(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         d, done = op.operands[0], ByCommit(COMMIT)
-        reads = tuple(
-            Access(x.expr, Mode.READ, Proxy.TENSOR if x.in_tensor_memory else Proxy.ASYNC, done, Issuer.LEADER) for x in _factors(op)
-        )
+        reads = tuple(Access(x.expr, Mode.READ, Proxy.ASYNC if x.in_shared else Proxy.TENSOR, done, Issuer.LEADER) for x in factors(op))
         scales = tuple(Access(e, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER) for w in SCALE_WORDS if (e := op.words.get(w)) is not None)
         accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER),) if op.arrow == "+=" else ()
         return (*reads, *scales, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        b, (a_side, b_side) = cx.b, _factors(op)
+        b, (a_side, b_side) = cx.b, factors(op)
         kind, n = kind_of(a_side.elem.name, b_side.elem.name, _scaled(op)), op.operands[0].type.shape[1]
         rows = LANES * (2 if cx.pair else 1)
         turned = not a_side.k_major, not b_side.k_major
@@ -131,11 +138,6 @@ def _scaled(op: Op) -> bool:
     return any(op.words.get(w) is not None for w in SCALE_WORDS)
 
 
-def _factors(op: Op) -> tuple[Operand, Operand]:
-    product: Binary = op.value
-    return left(product.left), right(product.right)
-
-
 def _accumulates(op: Op, cx: LowerContext) -> PtxOperand:
     """Whether the first step adds to D: the operand `enable-input-d`, a predicate or a number."""
     if op.arrow == "=":
@@ -145,21 +147,21 @@ def _accumulates(op: Op, cx: LowerContext) -> PtxOperand:
     return int(not fresh) if isinstance(fresh, bool) else cx.b.op("not.pred", fresh)
 
 
-def _steps(cx: LowerContext, operand: Operand):
+def _steps(cx: LowerContext, factor: Factor):
     """A function from the start in K to the operand of one instruction; what it names is emitted once."""
-    if operand.in_tensor_memory:
-        variable, column = cx.tensor_address(operand.expr)
+    if not factor.in_shared:
+        variable, column = cx.tensor_address(factor.expr)
         # one instruction reads 32 bytes of each row: 8 columns
-        return lambda depth: Addr(cx.b.add(variable, column + depth * operand.elem.bytes // COLUMN_BYTES))
-    swizzle = _width(cx.declaration(operand.name))
-    base: Reg = descriptor(cx, operand, swizzle)
-    return lambda depth: advanced(cx, base, offset(cx, operand, swizzle, depth))
+        return lambda depth: Addr(cx.b.add(variable, column + depth * factor.elem.bytes // COLUMN_BYTES))
+    swizzle = swizzle_of(cx.declaration(factor.name))
+    base: Reg = descriptor(cx, factor, swizzle)
+    return lambda depth: advanced(cx, base, byte_offset(cx, factor, swizzle, 0, depth))
 
 
 # --- checks --------------------------------------------------------------------------------------------------------
 
 
-def _check_memory(op: Op, a: Operand, b: Operand) -> None:
+def _check_memory(op: Op, a: Factor, b: Factor) -> None:
     d = op.operands[0]
     if d.type.slots:
         raise fail("type/slot", f"'{root(d).id}' needs an index for its slot", d.span)
@@ -171,19 +173,10 @@ def _check_memory(op: Op, a: Operand, b: Operand) -> None:
             d.span,
             why="not implemented: products of fewer rows",
         )
-    for side, operand, allowed in (("left", a, ("shared", "tmem")), ("right", b, ("shared",))):
-        if operand.tile.space not in allowed:
-            raise fail(
-                "type/operand",
-                f"the {side} factor '{operand.name}' lies in '{operand.tile.space}'",
-                op.value.span,
-                why=f"it is read from {' or '.join(allowed)}",
-            )
-    if a.in_tensor_memory and not a.k_major:
-        raise fail("type/transposed", f"'{a.name}' lies in tensor memory and can't be transposed", op.value.span, fix="leave `.T` out")
+    check_spaces(op, a, b, "tmem", "tensor memory")
 
 
-def _check_kind(op: Op, a: Operand, b: Operand) -> None:
+def _check_kind(op: Op, a: Factor, b: Factor) -> None:
     if op.operands[0].type.elem != F32:
         raise fail(
             "type/element",
@@ -238,20 +231,10 @@ def _check_word(op: Op, kind: Kind) -> None:
         )
 
 
-def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
-    m, n = op.operands[0].type.shape
-    held = n // 2 if cx.pair else n  # columns of B in this CTA
-    where = " in each CTA of the pair" if cx.pair else ""
-    for what, mine, theirs, whose in (("rows", m, a.extent, a), ("columns", held, b.extent, b), ("depth", a.depth, b.depth, b)):
-        if mine != theirs:
-            owner = "the left factor" if what == "depth" else "the result"
-            raise fail(
-                "type/shape",
-                f"{what} of {owner} {'is' if what == 'depth' else 'are'} {mine}{where}, of '{whose.name}' {theirs}",
-                op.value.span,
-                why="each CTA of a pair holds half of B's columns" if cx.pair and what == "columns" else None,
-                fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
-            )
+def _check_shapes(op: Op, a: Factor, b: Factor, cx: CheckContext) -> None:
+    n = op.operands[0].type.shape[1]
+    halves = "each CTA of a pair holds half of B's columns" if cx.pair else None
+    check_agreement(op, a, b, n // 2 if cx.pair else n, " in each CTA of the pair" if cx.pair else "", halves)
     step, depth = LANES if _scaled(op) else STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
     for what, value, fine, rule in (
         (
@@ -264,37 +247,3 @@ def _check_shapes(op: Op, a: Operand, b: Operand, cx: CheckContext) -> None:
     ):
         if not fine:
             raise fail("ptx/tcgen05-shape", f"{what} is {value}", op.value.span, why=f"it must be {rule} (PTX ISA, tcgen05.mma)")
-
-
-def _check_shared(operand: Operand, cx: CheckContext) -> None:
-    if cx.form is Form.SCHEDULE:
-        if not _fitting(operand):
-            raise _unreachable(operand, operand.why_not(SWIZZLES[-1]))
-        return
-    declared = cx.declaration(operand.name)
-    swizzle = _width(declared)
-    if reason := operand.why_not(swizzle):
-        raise _unreachable(operand, reason)
-    at = declared.words.get("at")
-    if isinstance(at, Int) and at.value % (PATTERN * swizzle):
-        raise fail(
-            "ptx/tcgen05-align",
-            f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}",
-            at.span,
-            resource=operand.name,
-        )
-
-
-def _unreachable(operand: Operand, why: str | None) -> CakeError:
-    return fail(
-        "ptx/tcgen05-operand", f"no descriptor reaches this tile of '{operand.name}'", operand.expr.span, why=why, resource=operand.name
-    )
-
-
-def _fitting(operand: Operand) -> tuple[int, ...]:
-    return tuple(s for s in SWIZZLES if operand.why_not(s) is None)
-
-
-def _width(declared) -> int:
-    value = declared.words.get("swizzle") if declared else None
-    return value.value if isinstance(value, Int) else 0

@@ -16,8 +16,9 @@ from cake_core.ir.nodes import Block, Expr, Int, Op
 from cake_core.ir.places import place_of, root
 from cake_core.ir.types import Tile
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive.factors import advanced
 from cake_core.ptx.builder import Addr
-from cake_tcgen05.descriptor import VERSION, advanced
+from cake_tcgen05.descriptor import VERSION
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALE, SCALES, cta_group
 from cake_tcgen05.instruction import STEP_BYTES
 

@@ -14,28 +14,14 @@ and in several (H200, driver 580.159.04).
 
 from __future__ import annotations
 
-from cake_core.primitive import LowerContext
+from cake_core.primitive import LowerContext, factors
+from cake_core.primitive.factors import PATTERN, Factor
 from cake_core.ptx.builder import Reg
-from cake_wgmma.operand import PATTERN, Operand
 
 MODE = {128: 1, 64: 2, 32: 3}
 
 
-def descriptor(cx: LowerContext, operand: Operand, swizzle: int) -> Reg:
-    """The descriptor of the operand's first K step: three instructions, everything constant folded into one."""
-    leading = 1 if operand.k_major else cx.panel(operand.expr)[1] >> 4
-    constant = MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16
-    start = cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", cx.shared_address(operand.expr), 4))
-    return cx.b.op("or.b64", start, constant)
-
-
-def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:
-    """The descriptor of a part `byte_offset` behind the first."""
-    return cx.b.op("add.s64", base, byte_offset >> 4) if byte_offset else base
-
-
-def offset(cx: LowerContext, operand: Operand, swizzle: int, extent: int, depth: int) -> int:
-    """Bytes from the operand's first element to element (extent, depth), each at the start of a block or K step."""
-    row, column = (extent, depth) if operand.k_major else (depth, extent)
-    columns, stride = cx.panel(operand.expr)
-    return column // columns * stride + row * swizzle + column % columns * operand.elem.bytes
+def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
+    """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
+    leading = 1 if factor.k_major else cx.panel(factor.expr)[1] >> 4
+    return factors.descriptor(cx, factor, MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16)

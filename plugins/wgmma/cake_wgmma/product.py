@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cake_core.diagnostics import CakeError, fail
+from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
 from cake_core.ir.build import op as statement
-from cake_core.ir.nodes import Binary, Block, Int, Name, Op
+from cake_core.ir.nodes import Block, Name, Op
 from cake_core.ir.places import root
 from cake_core.ir.types import F32
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive.factors import (
+    Factor,
+    advanced,
+    byte_offset,
+    check_agreement,
+    check_described,
+    check_spaces,
+    demands,
+    factors,
+    swizzle_of,
+)
 from cake_core.ptx.builder import Operand as PtxOperand
 from cake_core.ptx.builder import Vec
-from cake_wgmma.descriptor import advanced, descriptor, offset
+from cake_wgmma.descriptor import descriptor
 from cake_wgmma.groups import CAPABILITIES, QUEUE
-from cake_wgmma.operand import PATTERN, SWIZZLES, Operand, left, right
 
 ELEMENTS = ("bf16", "f16")
 BLOCK_M = 64  # rows of one instruction
@@ -45,7 +55,7 @@ class Wgmma(Operation):
     doc: str = "PTX ISA, wgmma.mma_async (.m64nNk16.f32.bf16.bf16, .f32.f16.f16); Asynchronous Warpgroup Level Matrix Shared Memory Layout"
 
     def check(self, op: Op, cx: CheckContext) -> None:
-        d, a, b = op.operands[0], *_factors(op)
+        d, a, b = op.operands[0], *factors(op)
         _check_shapes(op, a, b)
         if cx.group != "warpgroup" or cx.warps != WARPS:
             why = (
@@ -54,13 +64,17 @@ class Wgmma(Operation):
                 else "not implemented: a product spread over several warpgroups"
             )
             raise fail(
-                "ptx/wgmma-warpgroup", f"'wgmma' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}", op.span, why=why, fix="let each instance be `1 warpgroup`"
+                "ptx/wgmma-warpgroup",
+                f"'wgmma' in a role of {cx.warps} warp{'s' if cx.warps != 1 else ''}",
+                op.span,
+                why=why,
+                fix="let each instance be `1 warpgroup`",
             )
-        for operand in (a, b):
-            if not operand.in_registers:
-                _check_shared(operand, cx)
+        for factor in (a, b):
+            if factor.in_shared:
+                check_described(factor, cx, "ptx/wgmma-operand", "ptx/wgmma-align")
         if cx.form is Form.DERIVED:
-            for name in [root(d).id, *([a.name] if a.in_registers else [])]:
+            for name in [root(d).id, *([a.name] if not a.in_shared else [])]:
                 declared = cx.declaration(name)
                 if declared is None or declared.words.get("layout") != Name(LAYOUT):
                     raise fail(
@@ -71,12 +85,11 @@ class Wgmma(Operation):
                     )
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
-        shared = [x for x in _factors(op) if not x.in_registers]
-        return tuple(Demand(x.name, fits, PATTERN * max(fits, default=0) or 16) for x in shared for fits in [_fitting(x)])
+        return demands(factors(op))
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
-        a, _ = _factors(op)
-        return {root(op.operands[0]).id: LAYOUT} | ({a.name: LAYOUT} if a.in_registers else {})
+        a, _ = factors(op)
+        return {root(op.operands[0]).id: LAYOUT} | ({a.name: LAYOUT} if not a.in_shared else {})
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         return (statement("wgmma.fence", at=op.span), op, statement("wgmma.commit", at=op.span))
@@ -84,18 +97,18 @@ class Wgmma(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         group = InGroup(QUEUE)
         reads = tuple(
-            Access(x.expr, Mode.READ, Proxy.GENERIC if x.in_registers else Proxy.ASYNC, group, Issuer.WARPGROUP) for x in _factors(op)
+            Access(x.expr, Mode.READ, Proxy.GENERIC if not x.in_shared else Proxy.ASYNC, group, Issuer.WARPGROUP) for x in factors(op)
         )
         d = op.operands[0]
         accumulates = (Access(d, Mode.READ, Proxy.GENERIC, group, Issuer.WARPGROUP),) if op.arrow == "+=" else ()
         return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.GENERIC, group, Issuer.WARPGROUP))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        (m, n), (a, b) = op.operands[0].type.shape, _factors(op)
+        (m, n), (a, b) = op.operands[0].type.shape, factors(op)
         registers = cx.registers(op.operands[0])
         held = len(registers) * BLOCK_M // m  # registers of one block; blocks are the slowest index of the layout
         opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{STEP_K}.f32.{a.elem}.{b.elem}"
-        transposes = (*(() if a.in_registers else (int(not a.k_major),)), int(not b.k_major))
+        transposes = (*(() if not a.in_shared else (int(not a.k_major),)), int(not b.k_major))
         a_at, b_at = _steps(cx, a), _steps(cx, b)
         for depth in range(0, a.depth, STEP_K):
             b_step = b_at(0, depth)
@@ -105,12 +118,7 @@ class Wgmma(Operation):
                 cx.b.emit(opcode, d, a_at(block, depth), b_step, accumulate, 1, 1, *transposes)
 
 
-def _factors(op: Op) -> tuple[Operand, Operand]:
-    product: Binary = op.value
-    return left(product.left), right(product.right)
-
-
-def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
+def _check_shapes(op: Op, a: Factor, b: Factor) -> None:
     d = op.operands[0].type
     if d.slots or len(d.shape) != 2:
         raise fail("type/shape", f"the result is a {d}", op.operands[0].span, why="a product has two dimensions")
@@ -129,15 +137,7 @@ def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
             why=f"not implemented: factors other than two of {' or two of '.join(ELEMENTS)}",
         )
     m, n = d.shape
-    for what, mine, theirs, whose in (("rows", m, a.extent, a), ("columns", n, b.extent, b), ("depth", a.depth, b.depth, b)):
-        if mine != theirs:
-            owner = "the left factor" if what == "depth" else "the result"
-            raise fail(
-                "type/shape",
-                f"{what} of {owner} {'is' if what == 'depth' else 'are'} {mine}, of '{whose.name}' {theirs}",
-                op.value.span,
-                fix="is a `.T` missing, or one too many?" if theirs in (m, n, a.depth) else None,
-            )
+    check_agreement(op, a, b, n)
     for what, value, fine, rule in (
         ("M", m, m % BLOCK_M == 0, f"a multiple of {BLOCK_M}"),
         ("N", n, n % GRANULE_N == 0 and n <= MAX_N, f"a multiple of {GRANULE_N} up to {MAX_N}"),
@@ -145,65 +145,20 @@ def _check_shapes(op: Op, a: Operand, b: Operand) -> None:
     ):
         if not fine:
             raise fail("ptx/wgmma-shape", f"{what} is {value}", op.value.span, why=f"it must be {rule} (PTX ISA, wgmma.mma_async)")
-    for side, operand in (("left", a), ("right", b)):
-        allowed = ("shared", "frag") if side == "left" else ("shared",)
-        if operand.tile.space not in allowed:
-            raise fail(
-                "type/operand",
-                f"the {side} factor '{operand.name}' lies in '{operand.tile.space}'",
-                op.value.span,
-                why=f"it is read from {' or '.join(allowed)}",
-            )
-    if a.in_registers and not a.k_major:
-        raise fail("type/transposed", f"'{a.name}' lies in registers and can't be transposed", op.value.span, fix="leave `.T` out")
+    check_spaces(op, a, b, "frag", "registers")
 
 
-def _check_shared(operand: Operand, cx: CheckContext) -> None:
-    if cx.form is Form.SCHEDULE:
-        if not _fitting(operand):
-            raise _unreachable(operand, operand.why_not(SWIZZLES[-1]))
-        return
-    declared = cx.declaration(operand.name)
-    swizzle = _width(declared)
-    if reason := operand.why_not(swizzle):
-        raise _unreachable(operand, reason)
-    at = declared.words.get("at")
-    if isinstance(at, Int) and at.value % (PATTERN * swizzle):
-        raise fail(
-            "ptx/wgmma-align", f"'{operand.name}' lies at {at.value}, not a multiple of {PATTERN * swizzle}", at.span, resource=operand.name
-        )
-
-
-def _unreachable(operand: Operand, why: str | None) -> CakeError:
-    return fail(
-        "ptx/wgmma-operand",
-        f"no matrix descriptor reaches this tile of '{operand.name}'",
-        operand.expr.span,
-        why=why,
-        resource=operand.name,
-    )
-
-
-def _fitting(operand: Operand) -> tuple[int, ...]:
-    return tuple(s for s in SWIZZLES if operand.why_not(s) is None)
-
-
-def _width(declared) -> int:
-    value = declared.words.get("swizzle") if declared else None
-    return value.value if isinstance(value, Int) else 0
-
-
-def _steps(cx: LowerContext, operand: Operand):
+def _steps(cx: LowerContext, factor: Factor):
     """A function from (block of M, start in K) to the operand of one instruction; what it names is emitted once."""
-    if operand.in_registers:
-        registers = cx.registers(operand.expr)
-        steps = operand.depth // STEP_K
+    if not factor.in_shared:
+        registers = cx.registers(factor.expr)
+        steps = factor.depth // STEP_K
 
         def held(block: int, depth: int) -> PtxOperand:
             first = A_REGISTERS * (block * steps + depth // STEP_K)
             return Vec(registers[first : first + A_REGISTERS])
 
         return held
-    swizzle = _width(cx.declaration(operand.name))
-    base = descriptor(cx, operand, swizzle)
-    return lambda block, depth: advanced(cx, base, offset(cx, operand, swizzle, BLOCK_M * block, depth))
+    swizzle = swizzle_of(cx.declaration(factor.name))
+    base = descriptor(cx, factor, swizzle)
+    return lambda block, depth: advanced(cx, base, byte_offset(cx, factor, swizzle, BLOCK_M * block, depth))
