@@ -19,7 +19,7 @@ within a version; one that goes or changes its meaning raises it. The page is wr
 Facts are read off the derived form and the effects that primitives declare, so a new instruction has them as soon as it says what it
 does. A row stands for a statement of the text, not for each time that it runs. Text columns such as `op`, `queue`, `engine`, `kind` are
 open: plugins bring words of their own. An expression is over the kernel's integer parameters, `cluster.id`, `cluster.count`, the name of
-the cluster's axis, `ROLE.i`, `warp`, indices of the loops around, and variables of the role, which the rows of `set` give values.
+the cluster's axis, `ROLE.i`, `warp`, indices of the loops around, and variables of the role, which the rows of `assign` give values.
 
 ## Relations
 """

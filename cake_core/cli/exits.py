@@ -9,7 +9,7 @@ from cake_core.diagnostics.model import Diagnostic, Severity
 CLEAN, FINDINGS, USAGE, ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 
 #: Findings that are no fault of the text: whole namespaces, and codes.
-ENGINE_NAMESPACES = {"plugin"}
+ENGINE_NAMESPACES = {"plugin", "rules"}
 ENGINE_CODES = {
     "assemble/no-assembler",
     "assemble/ptxas-error",

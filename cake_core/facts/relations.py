@@ -57,9 +57,7 @@ HAPPENS = (
     Column("op", TEXT, "the statement's verb"),
     _enum("by", By, "which threads of the instance execute it"),
     Column("warp", INT, "the one warp of the instance that executes it, where the text says so", optional=True),
-    Column(
-        "threads", INT, "how many threads of an instance execute it; none where a condition that can't be counted decides", optional=True
-    ),
+    Column("threads", INT, "how many threads of an instance execute it; none where a condition that can't be counted decides", optional=True),
     Column("order", INT, "its place in the order of the text"),
     Column("loop", "loop", "the innermost loop around it", optional=True),
     Column("guarded", BOOL, "a branch stands around it"),
@@ -92,9 +90,7 @@ RELATIONS: dict[str, Relation] = {
                 Column("shared_bytes", INT, "the same with what aligns the base"),
             ),
         ),
-        Relation(
-            "limit", "A limit of the target.", (*COMMON, Column("value", INT, "the number"), Column("source", TEXT, "where it is from"))
-        ),
+        Relation("limit", "A limit of the target.", (*COMMON, Column("value", INT, "the number"), Column("source", TEXT, "where it is from"))),
         Relation("capability", "What the target offers.", COMMON),
         Relation(
             "param",
@@ -282,16 +278,24 @@ RELATIONS: dict[str, Relation] = {
             Column("waits", BOOL, "until those before have ended; false: the next may start"),
         ),
         _happens(
-            "set",
+            "assign",
             "A variable of the role gets a value.",
             Column("name", TEXT, "which"),
             Column("value", EXPR, "none: nothing is known of it", optional=True),
         ),
         Relation(
-            "rank",
-            "A CTA of the cluster.",
-            (*COMMON, Column("number", INT, "its rank")),
+            "place",
+            "A stretch of shared memory: a buffer, or an array of barriers.",
+            (
+                *COMMON,
+                _enum("kind", ("buffer", "barrier"), "what lies there"),
+                Column("number", INT, "from 0, in the order of the text, buffers first"),
+                Column("number", INT, "from 0, in the order of the text, buffers first"),
+                Column("offset", INT, "first byte, from the aligned base"),
+                Column("end", INT, "one past its last byte"),
+            ),
         ),
+        Relation("rank", "A CTA of the cluster.", (*COMMON, Column("number", INT, "its rank"))),
         Relation(
             "handoff",
             "What one straight stretch of a role's text brings to a barrier in one phase, as the barriers of one CTA get it.",
@@ -304,15 +308,12 @@ RELATIONS: dict[str, Relation] = {
                 Column("arrivals", INT, "from all CTAs that have the role; none where they can't be counted", optional=True),
                 Column("expected", INT, "bytes announced; none where the CTA isn't known", optional=True),
                 Column("bytes", INT, "bytes that copies bring; none where the CTA isn't known", optional=True),
+                Column("arrives", BOOL, "it arrives, at some rank"),
                 Column("announces", BOOL, "it announces bytes, at some rank"),
                 Column("brings", BOOL, "it brings bytes, to some rank"),
             ),
         ),
-        Relation(
-            "instance",
-            "An instance of a role.",
-            (*COMMON, Column("role", "role", "whose"), Column("number", INT, "from 0")),
-        ),
+        Relation("instance", "An instance of a role.", (*COMMON, Column("role", "role", "whose"), Column("number", INT, "from 0"))),
         Relation(
             "rendezvous",
             "A use of a named barrier by one instance, its number and guards decided for that instance.",

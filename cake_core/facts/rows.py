@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -201,6 +202,9 @@ def _memory(rows: Rows) -> None:
     for t in f.columns.values():
         sizes = {"bits": t.elem.bits, "slots": prod(t.slots), "offset": t.column, "size": t.columns}
         rows.add("buffer", t.name, t.span, space="tensor", shape=tuple(lift(d) for d in t.shape), **(nothing | sizes))
+    for kind, things in (("buffer", f.buffers), ("barrier", f.barriers)):
+        for x in things.values():
+            rows.add("place", x.name, x.span, kind=kind, number=len(rows["place"]), offset=x.offset, end=x.offset + x.bytes)
     for p in f.tensors:
         rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode}))
 
@@ -215,9 +219,7 @@ class _Order:
     rows: Rows
     count: int = 0
 
-    def block(
-        self, block: Block, role: RoleFacts | None, part: str, loop: Row | None = None, guarded: bool = False, counted: bool = True
-    ) -> None:
+    def block(self, block: Block, role: RoleFacts | None, part: str, loop: Row | None = None, guarded: bool = False, counted: bool = True) -> None:
         owner = role.name if role else None
         for node in block:
             match node:
@@ -264,7 +266,7 @@ class _Order:
             relation, values = self.act(act)
             self.rows.add(relation, f"{e.id}.{n}", e.span, Site(role, part, e, act), **common, **values)
         for n, s in enumerate(e.sets, len(e.acts)):
-            self.rows.add("set", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
+            self.rows.add("assign", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
 
     def act(self, act: Act) -> tuple[str, dict]:
         match act:
@@ -344,6 +346,7 @@ def _hand_offs(rows: Rows) -> None:
                     arrivals=None if h.arrivals is None else h.arrivals[rank],
                     expected=expected,
                     bytes=brought,
+                    arrives=h.arrivals != Counter(),
                     announces=bool(h.expected),
                     brings=bool(h.bytes),
                 )
@@ -352,9 +355,7 @@ def _hand_offs(rows: Rows) -> None:
             for n, (e, meet, number) in enumerate(named_meetings(role, i)):
                 instance = f"{role.name}[{i}]"
                 mine = {"role": role.name, "number": number, "count": meet.threads, "threads": 32 * role.plan.warps, "waits": meet.waits}
-                rows.add(
-                    "rendezvous", f"{instance}.{e.id}.{n}", e.span, instance=instance, **mine, order=rows.find("event", str(e.id))["order"]
-                )
+                rows.add("rendezvous", f"{instance}.{e.id}.{n}", e.span, instance=instance, **mine, order=rows.find("event", str(e.id))["order"])
 
 
 def _received(h: HandOff, rank: int) -> tuple[int | None, int | None]:

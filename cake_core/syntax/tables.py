@@ -1,14 +1,15 @@
-"""LALR(1) tables of `cake.lark`: computed by lark, kept beside it as `cake.tables.json`.
+"""LALR(1) tables of a grammar such as `cake.lark`: computed by lark, kept beside it as `cake.tables.json`.
 
 Reading the tables takes a few milliseconds, computing them a few hundred; so the file is part of the package and
 carries the hash of the grammar that it belongs to. Where the hash differs (someone is editing the grammar) the tables are
-computed in memory. `python -m cake_core.syntax.tables` writes the file anew; a test compares the two.
+computed in memory. `python -m cake_core.syntax.tables [GRAMMAR]` writes the file anew; a test compares the two.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,16 +45,20 @@ class Tables:
     keywords: dict[str, str]
 
 
-def load() -> Tables:
-    """The tables of the grammar as it stands on disk."""
-    digest = hashlib.sha256(GRAMMAR.read_bytes()).hexdigest()
+def load(grammar: Path = GRAMMAR) -> Tables:
+    """The tables of a grammar as it stands on disk."""
+    digest = hashlib.sha256(grammar.read_bytes()).hexdigest()
     try:
-        stored = json.loads(STORED.read_text())
+        stored = json.loads((STORED if grammar == GRAMMAR else stored_beside(grammar)).read_text())
         if stored["grammar"] == digest:
             return unpack(stored["tables"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return unpack(compute())
+    return unpack(compute(grammar))
+
+
+def stored_beside(grammar: Path) -> Path:
+    return grammar.with_suffix(".tables.json")
 
 
 def unpack(data: dict) -> Tables:
@@ -61,7 +66,7 @@ def unpack(data: dict) -> Tables:
     return Tables(data["start"], data["accept"], tuple(data["actions"]), rules, data["terminals"], data["keywords"])
 
 
-def compute() -> dict:
+def compute(grammar: Path = GRAMMAR) -> dict:
     """The tables as plain data, computed by lark. Raises lark's GrammarError for a faulty grammar."""
     import lark
     from lark.lexer import Lexer, PatternStr
@@ -74,7 +79,7 @@ def compute() -> dict:
         def lex(self, state, parser_state):
             raise NotImplementedError
 
-    parser = lark.Lark(GRAMMAR.read_text(), parser="lalr", lexer=NoLexer, maybe_placeholders=True)
+    parser = lark.Lark(grammar.read_text(), parser="lalr", lexer=NoLexer, maybe_placeholders=True)
     table = parser.parser.parser._parse_table
     numbers = {rule: i for i, rule in enumerate(parser.rules)}
     used = sorted({rule for row in table.states.values() for action, rule in row.values() if action is not Shift}, key=numbers.get)
@@ -127,10 +132,10 @@ def _absent(rule) -> list[int]:
     return [len(ones) for ones in "".join(str(int(e)) for e in empty).split("0")]
 
 
-def main() -> None:
-    data = {"grammar": hashlib.sha256(GRAMMAR.read_bytes()).hexdigest(), "tables": compute()}
-    STORED.write_text(json.dumps(data, separators=(",", ":")) + "\n")
+def main(grammar: Path = GRAMMAR) -> None:
+    data = {"grammar": hashlib.sha256(grammar.read_bytes()).hexdigest(), "tables": compute(grammar)}
+    stored_beside(grammar).write_text(json.dumps(data, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

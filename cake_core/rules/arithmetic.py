@@ -1,0 +1,212 @@
+"""Arithmetic over parameters, decided by Z3: quantifier-free, under the kernel's `require`s and the bounds of loops.
+
+z3 is imported inside the class alone, so nothing that needs no proof loads it. Every question has an `rlimit`, which is the same
+on every machine; over it the answer is unknown.
+"""
+
+from __future__ import annotations
+
+from cake_core.facts import Row, Rows
+from cake_core.facts.schema import Branch, Loop
+from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Unary
+from cake_core.rules.predicates import PROVED, Answer, Standing, unknown
+from cake_core.rules.terms import Origins, around, as_written, names_in, owned, plain
+
+#: Steps of the solver for one question, where a rule sets no other budget.
+RLIMIT = 2_000_000
+#: Integers of the kernel have 32 bits.
+LOW, HIGH = -(2**31), 2**31 - 1
+
+
+class Arithmetic:
+    """One solver for one kernel. `origins`: of each renamed name, the fact and the name there (`evaluate.py`)."""
+
+    def __init__(self, rows: Rows, origins: Origins, rlimit: int = RLIMIT):
+        import z3
+
+        self.z3 = z3
+        self.rows, self.origins, self.rlimit = rows, origins, rlimit
+        self.solver = z3.SolverFor("QF_UFNIA")
+        self.solver.set("rlimit", rlimit)
+        self.known: dict[str, object] = {}
+        self.guarded: set[Row] = set()
+        self.opaque: dict[str, str] = {}  # names of which nothing is known, with what a person calls them
+        for name in rows.facts.scalars:
+            self._bounded(self._variable(name))
+        count = self._variable("cluster.count")
+        self.solver.add(count >= 1, count <= HIGH)
+        for e in (*rows.facts.requires, *rows.facts.assumes):
+            if (term := self._try(e)) is not None:
+                self.solver.add(term)
+
+    def consistent(self) -> bool | None:
+        """Whether some parameters satisfy the kernel's `require`s: else everything would be proved. None: not known."""
+        found = self.solver.check()
+        return None if found == self.z3.unknown else found == self.z3.sat
+
+    def satisfiable(self, e: Expr) -> bool | None:
+        if (term := self._try(e)) is None:
+            return None
+        found = self.solver.check(term)
+        return None if found == self.z3.unknown else found == self.z3.sat
+
+    def holds(self, alternatives: tuple[Expr, ...], given: tuple[Expr, ...] = ()) -> Answer:
+        """Whether one of the alternatives holds wherever all of `given` do."""
+        z3 = self.z3
+        try:
+            terms = [*(self.term(e) for e in given), *(z3.Not(self.term(e)) for e in alternatives)]
+        except _Untranslatable as error:
+            return unknown(f"the solver is not asked about {error}")
+        found = self.solver.check(*terms)
+        if found == z3.unsat:
+            return PROVED
+        asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)
+        if found == z3.unknown:
+            return unknown(f"the solver's budget of {self.rlimit} steps does not decide whether {asked}")
+        if used := {self.opaque[n] for n in names_in((*alternatives, *given)) if n in self.opaque}:
+            return unknown(f"it depends on {', '.join(repr(n) for n in sorted(used))}, of which nothing is known here")
+        model = self.solver.model()
+        values = tuple((plain(str(d)), model[d].as_long()) for d in sorted(model.decls(), key=str) if d.arity() == 0 and z3.is_int_value(model[d]))
+        return Answer(Standing.VIOLATED, f"not always {asked}", values)
+
+    # --- translation -----------------------------------------------------------------------------------------------
+
+    def term(self, e: Expr):
+        z3 = self.z3
+        match e:
+            case Int(v):
+                return z3.IntVal(v)
+            case Bool(v):
+                return z3.BoolVal(v)
+            case Name(id):
+                return self._named(id)
+            case Unary("-", a):
+                return -self.term(a)
+            case Unary("+", a):
+                return self.term(a)
+            case Unary("not", a):
+                return z3.Not(self.term(a))
+            case Binary("and", a, b):
+                return z3.And(self.term(a), self.term(b))
+            case Binary("or", a, b):
+                return z3.Or(self.term(a), self.term(b))
+            case Binary("/", a, b):
+                return self._floor(self.term(a), self.term(b))
+            case Binary("%", a, b):
+                x, y = self.term(a), self.term(b)
+                return x % y if z3.is_int_value(y) and y.as_long() > 0 else x - y * self._floor(x, y)
+            case Binary(op, a, b) if op in _OPERATORS:
+                return _OPERATORS[op](self.term(a), self.term(b))
+            case Cond(t, a, b):
+                return z3.If(self.term(t), self.term(a), self.term(b))
+            case Call():
+                return self._call(e)
+        raise _Untranslatable(f"'{as_written(e)}'")
+
+    def _call(self, e: Call):
+        z3 = self.z3
+        match e.name, e.positional:
+            case "ceildiv", (a, b):
+                return -self._floor(-self.term(a), self.term(b))
+            case "min", (a, b):
+                x, y = self.term(a), self.term(b)
+                return z3.If(x < y, x, y)
+            case "max", (a, b):
+                x, y = self.term(a), self.term(b)
+                return z3.If(x > y, x, y)
+            case "clamp", (x, lo, hi):
+                v, low, high = self.term(x), self.term(lo), self.term(hi)
+                larger = z3.If(v > low, v, low)
+                return z3.If(larger < high, larger, high)
+            case "i32" | "u32", (a,):
+                return self.term(a)
+        raise _Untranslatable(f"'{e.name}(..)'")
+
+    def _floor(self, a, b):
+        """Floor of the quotient. z3's is floor for a positive divisor."""
+        if self.z3.is_int_value(b) and b.as_long() > 0:
+            return a / b
+        return self.z3.If(b > 0, a / b, (-a) / (-b))
+
+    def _variable(self, name: str):
+        if name not in self.known:
+            self.known[name] = self.z3.Int(name)
+        return self.known[name]
+
+    def _bounded(self, v) -> None:
+        self.solver.add(v >= LOW, v <= HIGH)
+
+    def _try(self, e: Expr):
+        try:
+            return self.term(e)
+        except _Untranslatable:
+            return None  # a condition that says nothing here is left out: what is proved is proved without it
+
+    # --- names of a role -------------------------------------------------------------------------------------------
+
+    def _named(self, name: str):
+        if name in self.known:
+            return self.known[name]
+        v = self._variable(name)
+        if name not in self.origins:
+            self.opaque[name] = name
+            return v
+        row, own = self.origins[name]
+        self._bounded(v)
+        facts = self.rows.facts
+        role = row.site.role if row.site else None
+        if own == "cluster.id":
+            self.solver.add(v >= 0, v < self._variable("cluster.count"))
+        elif own == f"cluster.{facts.axis}" or own == "pair.i":
+            self.solver.add(v >= 0, v < facts.cluster)
+        elif role is not None and own == f"{role.name}.i":
+            self.solver.add(v >= 0, v < role.plan.instances)
+        elif own == "warp":
+            self.solver.add(v >= 0, v < (role.plan.warps if role else facts.warps))
+        elif not self._index(v, row, own):
+            self.opaque[name] = own
+        if row not in self.guarded:
+            self.guarded.add(row)
+            self._guards(row)
+        return v
+
+    def _index(self, v, row: Row, own: str) -> bool:
+        """An index of a loop around the fact: between its bounds, and a whole number of steps from the first."""
+        loop = next((n for n, _ in around(row) if isinstance(n, Loop) and n.var == own), None)
+        if loop is None:
+            return False
+        lo, hi, step = (owned(e, row, self.rows.facts, self.origins) for e in (loop.lo, loop.hi, loop.step))
+        first, last = self._try(lo), self._try(hi)
+        if first is not None:
+            self.solver.add(v >= first)
+        if last is not None:
+            self.solver.add(v < last)
+        if first is not None and isinstance(step, Int) and step.value > 1:
+            self.solver.add((v - first) % step.value == 0)
+        return first is not None and last is not None and not names_in((lo, hi)) & self.opaque.keys()
+
+    def _guards(self, row: Row) -> None:
+        """The conditions of the branches around a fact, those of them that speak of nothing that is set on the way."""
+        for node, first in around(row):
+            if isinstance(node, Branch):
+                test = owned(node.test, row, self.rows.facts, self.origins)
+                term = self._try(test)
+                if term is not None and not names_in(test) & self.opaque.keys():
+                    self.solver.add(term if first else self.z3.Not(term))
+
+
+class _Untranslatable(Exception):
+    pass
+
+
+_OPERATORS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}

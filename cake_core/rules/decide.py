@@ -1,0 +1,76 @@
+"""A formula to a verdict: predicates are asked, arithmetic goes to the solver, clause by clause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cake_core.facts import Rows
+from cake_core.ir.build import binary
+from cake_core.ir.nodes import Binary, Expr, Unary
+from cake_core.rules.arithmetic import RLIMIT, Arithmetic
+from cake_core.rules.formula import Arithmetic as Condition
+from cake_core.rules.formula import Formula, Not, TooLarge, clauses
+from cake_core.rules.predicates import PROVED, Answer, Given, Predicates, Standing, unknown
+from cake_core.rules.terms import Origins
+
+
+@dataclass(slots=True)
+class Judge:
+    """Decides formulas of one rule on one kernel. The solver is made when a clause first needs it."""
+
+    rows: Rows
+    predicates: Predicates
+    origins: Origins
+    rlimit: int = RLIMIT
+    solver: Arithmetic | None = field(default=None)
+
+    def decide(self, formula: Formula, assumed: tuple[Expr, ...] = ()) -> Answer:
+        """Whether the formula holds for all instances. `assumed`: conditions that they fulfil."""
+        if isinstance(formula, bool):
+            return PROVED if formula else Answer(Standing.VIOLATED)
+        try:
+            parts = clauses(formula)
+        except TooLarge:
+            return unknown("the condition has too many alternatives")
+        answers = [self._clause(c, assumed) for c in parts]
+        for standing in (Standing.VIOLATED, Standing.UNKNOWN):
+            if (found := next((a for a in answers if a.standing is standing), None)) is not None:
+                return found
+        return PROVED
+
+    def arithmetic(self) -> Arithmetic:
+        if self.solver is None:
+            self.solver = Arithmetic(self.rows, self.origins, self.rlimit)
+        return self.solver
+
+    def _clause(self, clause: tuple[Formula, ...], assumed: tuple[Expr, ...]) -> Answer:
+        """One of the literals must hold. Denied predicates are conditions of those that are asked."""
+        if not clause:
+            return Answer(Standing.VIOLATED)
+        asked = [p for p in clause if isinstance(p, Given)]
+        conditions = tuple(p.of for p in clause if isinstance(p, Not) and isinstance(p.of, Given))
+        terms = tuple(
+            p.condition if isinstance(p, Condition) else _denied(p.of.condition)
+            for p in clause
+            if not isinstance(p, Given) and (not isinstance(p, Not) or isinstance(p.of, Condition))
+        )
+        if terms:
+            answer = self.arithmetic().holds(terms, assumed)
+            if answer.standing is Standing.PROVED or not asked and not conditions:
+                return answer
+        given = (*conditions, *(_denied(t) for t in terms), *assumed)
+        answers = [getattr(self.predicates, p.name)(*p.args, given=given) for p in asked]
+        if any(a.standing is Standing.PROVED for a in answers):
+            return PROVED
+        if len(answers) == 1:
+            return answers[0]
+        return next((a for a in answers if a.standing is Standing.UNKNOWN), None) or unknown(
+            "of several predicates none holds for all instances; that one does for each is not decided"
+        )
+
+
+def _denied(e: Expr) -> Expr:
+    opposite = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+    if isinstance(e, Binary) and e.op in opposite:
+        return binary(opposite[e.op], e.left, e.right)
+    return Unary("not", e)

@@ -1,0 +1,173 @@
+"""Rules on one kernel: every rule gets verdicts, and no way to end goes without one.
+
+`judge` runs rules over rows. What a rule's shape needs, matching, paths or protocols, is decided here and in the rooms beside; what
+speaks of order goes to the predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+from cake_core.diagnostics import CakeError
+from cake_core.facts import Row, Rows
+from cake_core.ir.nodes import Binary, Expr, Unary
+from cake_core.rules.decide import Judge
+from cake_core.rules.evaluate import Evaluator, Undecidable
+from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
+from cake_core.rules.matching import fits, matches
+from cake_core.rules.paths import missed
+from cake_core.rules.predicates import PROVED, Answer, Predicates, Standing, Unanswered, unknown
+from cake_core.rules.protocols import broken
+from cake_core.rules.schema import Level, Path, Protocol, Relation, Rule
+from cake_core.rules.verdict import Outcome, Verdict, finding, undecided
+
+#: Findings of one rule on one kernel; more of one kind are more of the same.
+MOST = 20
+
+
+def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None) -> list[Verdict]:
+    """Verdicts of every rule, in the order of the rules. Raises nothing."""
+    predicates = predicates or Unanswered()
+    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates)]
+
+
+def _rule(rule: Rule, rows: Rows, predicates: Predicates) -> list[Verdict]:
+    if {r.id for r in rows["capability"]}.issuperset(rule.capabilities):
+        run = _Run(rule, rows, predicates, Evaluator(rows, rule.definitions))
+        found = list(run.verdicts())
+    else:
+        return [Verdict(rule, Outcome.INAPPLICABLE, answer=unknown("the target lacks what the rule is about"))]
+    bad = [v for v in found if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)]
+    if bad:
+        return _distinct(bad)[:MOST]
+    matched = sum(v.matches for v in found)
+    return [Verdict(rule, Outcome.PROVED if matched else Outcome.INAPPLICABLE, answer=PROVED if matched else None, matches=matched)]
+
+
+def _distinct(verdicts: list[Verdict]) -> list[Verdict]:
+    """One verdict for what is told at one place in one way."""
+    seen: dict[tuple, Verdict] = {}
+    for v in verdicts:
+        seen.setdefault((v.outcome, v.finding.message, v.finding.span), v)
+    return list(seen.values())
+
+
+@dataclass(slots=True)
+class _Run:
+    rule: Rule
+    rows: Rows
+    predicates: Predicates
+    evaluator: Evaluator
+
+    def verdicts(self) -> Iterator[Verdict]:
+        try:
+            match self.rule.shape:
+                case Relation():
+                    yield from self.relation(self.rule.shape)
+                case Path():
+                    yield from self.path(self.rule.shape)
+                case Protocol():
+                    yield from self.protocol(self.rule.shape)
+        except Undecidable as fault:
+            yield self.failed({}, f"{fault} ({fault.span})")
+        except RecursionError:
+            yield self.failed({}, "the kernel or the rule nests too deep")
+        except CakeError as error:
+            yield self.failed({}, str(error))
+
+    # --- relations -------------------------------------------------------------------------------------------------
+
+    def relation(self, shape: Relation) -> Iterator[Verdict]:
+        judge = Judge(self.rows, self.predicates, self.evaluator.origins, self.rule.rlimit)
+        for env, left in matches(shape, self.rows, self.evaluator):
+            try:
+                yield self.one(shape, env, left, judge)
+            except Undecidable as fault:
+                yield self.failed(env, f"{fault} ({fault.span})")
+
+    def one(self, shape: Relation, env: dict[str, Row], left: Formula, judge: Judge) -> Verdict:
+        assume = True if shape.assume is None else self.evaluator.condition(shape.assume, env)
+        assumed = (*_terms(left), *_terms(assume))
+        if assume is False:
+            return Verdict(self.rule, Outcome.INAPPLICABLE, env)
+        require = self.evaluator.condition(shape.require, env)
+        if require is True:
+            return self.told(env, PROVED)
+        if assumed or not isinstance(require, bool):
+            solver = judge.arithmetic()
+            if solver.consistent() is False:
+                return self.failed(env, "the kernel's 'require's can't hold together, so anything would be proved")
+            for e in assumed:
+                if solver.satisfiable(e) is False:
+                    return Verdict(self.rule, Outcome.INAPPLICABLE, env)
+        if require is False and assumed:
+            return self.told(env, unknown("it is violated where a condition holds that depends on values of the run"))
+        return self.told(env, judge.decide(require, assumed))
+
+    # --- paths and protocols ---------------------------------------------------------------------------------------
+
+    def path(self, shape: Path) -> Iterator[Verdict]:
+        def concerned(start: Row | None, end: Row | None) -> bool:
+            return self.evaluator.holds(shape.where, {n: r for n, r in (("from", start), ("to", end)) if r is not None})
+
+        ways, met = missed(shape, self.rows, concerned)
+        for way in ways:
+            bindings = {n: r for n, r in (("from", way.start), ("to", way.end)) if r is not None}
+            yield self.told(bindings, Answer(Standing.VIOLATED), f"handed over by {' and '.join(way.over)}" if way.over else "")
+        yield Verdict(self.rule, Outcome.PROVED, matches=met - len(ways))
+
+    def protocol(self, shape: Protocol) -> Iterator[Verdict]:
+        for resource in self.rows[shape.resource.relation]:
+            if not fits(resource, shape.resource):
+                continue
+
+            def concerned(resource: Row, event: Row) -> bool:
+                return self.evaluator.holds(shape.where, {"resource": resource, "event": event})
+
+            wrong, undecided_why = broken(shape, self.rows, resource, concerned)
+            for b in wrong:
+                bindings = {"resource": resource} | ({"event": b.event} if b.event is not None else {})
+                yield self.told(bindings, Answer(Standing.VIOLATED), f"'{b.name}' comes where {b.expected or 'nothing more'} may come")
+            if not wrong and undecided_why:
+                yield self.told({"resource": resource}, unknown(undecided_why))
+            if not wrong and not undecided_why:
+                yield self.told({"resource": resource}, PROVED)
+
+    # --- telling ---------------------------------------------------------------------------------------------------
+
+    def told(self, bindings: dict[str, Row], answer: Answer, extra: str = "") -> Verdict:
+        match answer.standing:
+            case Standing.PROVED:
+                return Verdict(self.rule, Outcome.PROVED, bindings, answer, matches=1)
+            case Standing.VIOLATED:
+                why = "; ".join(p for p in (extra, answer.reason, *answer.story) if p)
+                return Verdict(self.rule, Outcome.VIOLATED, bindings, answer, 1, finding(self.rule, bindings, answer, self.rows, why))
+        return Verdict(self.rule, Outcome.UNKNOWN, bindings, answer, 1, undecided(self.rule, bindings, answer.reason, self.rows))
+
+    def failed(self, bindings: dict[str, Row], reason: str) -> Verdict:
+        return Verdict(self.rule, Outcome.ERROR, bindings, unknown(reason), 1, undecided(self.rule, bindings, reason, self.rows, fault=True))
+
+
+def _terms(f: Formula) -> tuple[Expr, ...]:
+    """The arithmetic of a condition on facts. Predicates do not stand there."""
+    match f:
+        case bool():
+            return ()
+        case Arithmetic(condition):
+            return (condition,)
+        case And(parts):
+            return tuple(t for p in parts for t in _terms(p))
+    return (_term(f),)
+
+
+def _term(f: Formula) -> Expr:
+    match f:
+        case Arithmetic(condition):
+            return condition
+        case Not(of):
+            return Unary("not", _term(of))
+        case And(parts) | Or(parts):
+            return reduce(lambda a, b: Binary("and" if isinstance(f, And) else "or", a, b), map(_term, parts))
+    raise AssertionError("predicates do not stand in conditions on facts")

@@ -1,0 +1,214 @@
+"""Evaluation of checked expressions over rows: facts and constants are decided, the rest is left as a formula (`formula.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cake_core.facts import Row, Rows
+from cake_core.facts.relations import EXPR, RELATIONS
+from cake_core.ir.build import binary
+from cake_core.ir.nodes import Bool, Cond, Expr, Int
+from cake_core.rules import ast
+from cake_core.rules.check import Definition
+from cake_core.rules.formula import Arithmetic, Formula, conjunction, disjunction, negated
+from cake_core.rules.functions import FUNCTIONS
+from cake_core.rules.predicates import Given
+from cake_core.rules.terms import Origins, owned, words
+from cake_core.source import Span
+
+#: Nodes that one rule may evaluate on one kernel.
+MAX_STEPS = 5_000_000
+
+
+class Undecidable(Exception):
+    """An expression has no value here: a column without one in arithmetic, a division by zero, a budget that is used up."""
+
+    def __init__(self, message: str, span: Span):
+        super().__init__(message)
+        self.span = span
+
+
+Env = Mapping[str, object]
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Evaluates for one kernel. `origins`: of each name of a role that stands in a formula, the fact and the name there."""
+
+    rows: Rows
+    definitions: Mapping[str, Definition]
+    steps: int = 0
+    origins: Origins = field(default_factory=dict)
+
+    def condition(self, node: ast.Node, env: Env) -> Formula:
+        """A condition. What it is of the kernel's names is left as arithmetic."""
+        value = self.value(node, env)
+        match value:
+            case Bool(held):
+                return held
+            case Expr():
+                return Arithmetic(value)
+            case None:
+                raise Undecidable("a column that has no value is no condition", node.span)
+        return value
+
+    def holds(self, node: ast.Node | None, env: Env) -> bool:
+        """A condition that the facts decide. Raises Undecidable where they do not."""
+        if node is None:
+            return True
+        found = self.condition(node, env)
+        if not isinstance(found, bool):
+            raise Undecidable("it depends on values that are known only when the kernel runs", node.span)
+        return found
+
+    def facts(self, over: ast.Over, env: Env) -> Iterator[Env]:
+        for row in self.rows[over.relation]:
+            inner = {**env, over.var: row}
+            if over.where is None or self.holds(over.where, inner):
+                yield inner
+
+    def value(self, node: ast.Node, env: Env):
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise Undecidable(f"the rule looks at more than {MAX_STEPS} combinations", node.span)
+        match node:
+            case ast.Literal(value):
+                return value
+            case ast.Name(id):
+                return env[id]
+            case ast.Field(base, name):
+                return self._column(self.value(base, env), name, node.span)
+            case ast.Binary("and", left, right):
+                a = self.condition(left, env)
+                return False if a is False else conjunction((a, self.condition(right, env)))
+            case ast.Binary("or", left, right):
+                a = self.condition(left, env)
+                return True if a is True else disjunction((a, self.condition(right, env)))
+            case ast.Unary("not", operand):
+                return negated(self.condition(operand, env))
+            case ast.Unary(op, operand):
+                return self._arithmetic("-" if op == "-" else "+", 0, self._number(operand, env), node.span)
+            case ast.Binary("==" | "!=" as op, left, right):
+                same = self._same(self.value(left, env), self.value(right, env), node.span)
+                return same if op == "==" else negated(same)
+            case ast.Binary(op, left, right):
+                return self._arithmetic(op, self._number(left, env), self._number(right, env), node.span)
+            case ast.Member(item, items):
+                one = self.value(item, env)
+                return disjunction(self._same(one, x, node.span) for x in self.value(items, env))
+            case ast.Listed(items):
+                return tuple(self.value(i, env) for i in items)
+            case ast.Choice(test, then, other):
+                t = self.condition(test, env)
+                if isinstance(t, bool):
+                    return self.value(then if t else other, env)
+                if node.sort.kind == "bool":
+                    return conjunction((disjunction((negated(t), self.condition(then, env))), disjunction((t, self.condition(other, env)))))
+                if not isinstance(t, Arithmetic):
+                    raise Undecidable("a predicate does not choose between numbers", test.span)
+                return Cond(t.condition, _lifted(self._number(then, env)), _lifted(self._number(other, env)))
+            case ast.Quantified("forall", over, body):
+                return conjunction(self.condition(body, inner) for inner in self.facts(over, env))
+            case ast.Quantified(_, over, body):
+                return disjunction(self.condition(body, inner) for inner in self.facts(over, env))
+            case ast.Count(over):
+                return sum(1 for _ in self.facts(over, env))
+            case ast.Fold():
+                return self._fold(node, env)
+            case ast.Call():
+                return self._call(node, env)
+        raise AssertionError(type(node).__name__)
+
+    # --- parts -----------------------------------------------------------------------------------------------------
+
+    def _column(self, row, name: str, span: Span):
+        if not isinstance(row, Row):
+            raise Undecidable("there is no fact whose column it could be", span)
+        if name == "id":
+            return row.id
+        if name == "loc":
+            return row.loc
+        column, value = RELATIONS[row.relation].column(name), row[name]
+        if value is None:
+            return None
+        if column.sort == EXPR:
+            return tuple(self._term(v, row) for v in value) if column.many else self._term(value, row)
+        if column.sort in RELATIONS:
+            return self.rows.find(column.sort, value)
+        return value
+
+    def _term(self, e: Expr, row: Row):
+        if isinstance(e, Int | Bool):
+            return e.value
+        return owned(e, row, self.rows.facts, self.origins)
+
+    def _number(self, node: ast.Node, env: Env):
+        value = self.value(node, env)
+        if value is None:
+            raise Undecidable("a column that has no value is no number", node.span)
+        return value
+
+    def _arithmetic(self, op: str, a, b, span: Span):
+        if not isinstance(a, Expr) and not isinstance(b, Expr):
+            if op in ("/", "%") and b == 0:
+                raise Undecidable("a division by zero", span)
+            folded = binary(op, Int(a), Int(b))
+            return folded.value
+        folded = binary(op, _lifted(a), _lifted(b))
+        return folded.value if isinstance(folded, Int | Bool) else folded
+
+    def _same(self, a, b, span: Span) -> Formula:
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return len(a) == len(b) and conjunction(self._same(x, y, span) for x, y in zip(a, b, strict=True))
+        if a is None or b is None:
+            return a is b
+        if isinstance(a, Row) and isinstance(b, str):
+            return a.id == b
+        if isinstance(b, Row) and isinstance(a, str):
+            return b.id == a
+        if isinstance(a, Expr) or isinstance(b, Expr):
+            if a == b:
+                return True
+            found = self._arithmetic("==", a, b, span)
+            return found if isinstance(found, bool) else Arithmetic(found)
+        return a is b if isinstance(a, Row) else a == b
+
+    def _fold(self, node: ast.Fold, env: Env):
+        values = [self._number(node.item, inner) if node.kind != "set" else self.value(node.item, inner) for inner in self.facts(node.over, env)]
+        if node.kind == "set":
+            return tuple(dict.fromkeys(values))
+        if node.kind == "sum":
+            total = 0
+            for v in values:
+                total = self._arithmetic("+", total, v, node.span)
+            return total
+        if not values:
+            raise Undecidable(f"there is no {node.kind} of nothing", node.span)
+        best = values[0]
+        for v in values[1:]:
+            best = FUNCTIONS[node.kind].apply(self.rows, best, v)
+        return best
+
+    def _call(self, node: ast.Call, env: Env):
+        name, args = node.name, node.args
+        if name == "implies":
+            test = self.condition(args[0], env)
+            return True if test is False else disjunction((negated(test), self.condition(args[1], env)))
+        if name == "text":
+            return "".join(words(self.value(a, env)) for a in args)
+        if (definition := self.definitions.get(name)) is not None:
+            values = {n: self.value(a, env) for (n, _), a in zip(definition.of, args, strict=True)}
+            return self.value(definition.body, values)
+        values = tuple(self.value(a, env) for a in args)
+        if None in values:
+            raise Undecidable(f"an argument of '{name}' has no value", node.span)
+        if (function := FUNCTIONS.get(name)) is not None:
+            return function.apply(self.rows, *values)
+        return Given(name, values)
+
+
+def _lifted(value) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    return Bool(value) if isinstance(value, bool) else Int(value)

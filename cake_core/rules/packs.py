@@ -1,0 +1,125 @@
+"""Where rule packs come from: entry points of installed distributions, a folder of the project, folders named on the command line.
+
+A pack is data: its package is found and never imported, so none of its code runs. A checkout that was never installed has its own
+packs by the `pyproject.toml` beside the package. A pack that can't be read is an error, since a pack left out would be a
+proof that was not made.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from cake_core.diagnostics import Sink, fail
+from cake_core.rules.load import load_pack
+from cake_core.rules.schema import Pack, Rule
+
+GROUP = "cake.rule_packs"
+DISTRIBUTION = "cake-compiler"
+#: Packs of a project: folders beside the texts' working directory.
+LOCAL = Path(".cake") / "rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A pack that is there: the name of its entry point, its package, who declares it."""
+
+    name: str
+    package: str
+    distribution: str
+    checkout: Path | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its files lie; None if nobody knows. Nothing is imported."""
+        if self.checkout is not None:
+            return self.checkout
+        try:
+            spec = find_spec(self.package)
+        except (ImportError, ValueError):
+            return None
+        places = spec.submodule_search_locations if spec else None
+        return next((Path(p) for p in places or () if Path(p, "pack.yaml").is_file()), None)
+
+
+def offers() -> tuple[Offer, ...]:
+    """The packs of the installed distributions, and of the checkout where ours is not installed."""
+    found = []
+    for point in metadata.entry_points(group=GROUP):
+        dist = point.dist
+        found.append(Offer(point.name, point.value, f"{dist.metadata['Name']} {dist.metadata['Version']}" if dist else "unknown"))
+    if not any(o.distribution.partition(" ")[0] == DISTRIBUTION for o in found):
+        found += _checkout()
+    return tuple(sorted(found, key=lambda o: (o.name, o.distribution)))
+
+
+def _checkout() -> list[Offer]:
+    root = Path(__file__).resolve().parents[2]
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        table = project["entry-points"][GROUP] if project["name"] == DISTRIBUTION else {}
+    except (OSError, ValueError, KeyError):
+        return []
+    return [Offer(n, p, f"{DISTRIBUTION} of this checkout", root / "rules" / n / p) for n, p in table.items()]
+
+
+def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tuple[Pack, ...]:
+    """Every pack, sorted by name; `folders` are added. Raises CakeError with all that is wrong with any of them."""
+    sink = Sink()
+    found: list[Pack] = []
+    for offer in offers():
+        with sink.collecting():
+            folder = offer.folder
+            if folder is None:
+                raise fail(
+                    "rules/pack",
+                    f"the pack '{offer.name}' of {offer.distribution} is not there: package '{offer.package}' has no 'pack.yaml'",
+                    fix="reinstall it",
+                )
+            found.append(_loaded(folder, offer.package, offer.distribution, _stamp(folder)))
+    others = [*folders, *(sorted(p.parent for p in local.glob("*/pack.yaml")) if local else ())]
+    for folder in others:
+        with sink.collecting():
+            found.append(_loaded(Path(folder), str(folder), str(folder), _stamp(Path(folder))))
+    _unique(found, sink)
+    sink.stop_if_errors()
+    return tuple(sorted(found, key=lambda p: p.name))
+
+
+def _stamp(folder: Path) -> tuple:
+    """What changes when a file of the pack does: a pack is read once a process."""
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted((str(p), s.st_mtime_ns, s.st_size) for p in folder.rglob("*.yaml") for s in (p.stat(),)))
+
+
+@lru_cache(maxsize=64)
+def _loaded(folder: Path, shown: str, distribution: str, stamp: tuple) -> Pack:
+    return load_pack(folder, shown, distribution)
+
+
+def _unique(packs: list[Pack], sink: Sink) -> None:
+    for what in ("name", "namespace"):
+        seen: dict[str, Pack] = {}
+        for p in packs:
+            if (other := seen.setdefault(getattr(p, what), p)) is not p:
+                sink.error(
+                    "rules/repeated",
+                    f"two packs have the {what} '{getattr(p, what)}'",
+                    why=f"from {other.distribution} and {p.distribution}",
+                    fix="take one of them away",
+                )
+
+
+def selected(packs: tuple[Pack, ...], suite: str = "default") -> tuple[Rule, ...]:
+    """The rules of a suite of every pack that has it, in the order of their ids."""
+    out = [r for p in packs for r in p.rules if any(_fits(r, s) for s in p.suites.get(suite, ()))]
+    return tuple(sorted(out, key=lambda r: r.id))
+
+
+def _fits(rule: Rule, selector) -> bool:
+    return all(str(getattr(rule, key)) == value for key, value in selector.items())

@@ -1,0 +1,238 @@
+"""Paths: on every way from one event to another, something must stand. Decided on the event trees of all roles.
+
+What is looked for travels along: an event that matches `from` is pending from where it runs, until what must be passed is
+passed. Loops are followed to a fixpoint and may run zero times, unless their bounds are constants that say otherwise; of
+branches both arms are ways, and branches of one condition in one block take the same arm. Over an arrival at a barrier, or a
+meeting, what is pending goes to whoever waits there, whatever the slot: more ways than there are, never fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cake_core.facts import Row, Rows
+from cake_core.facts.schema import Arrive, Block, Branch, By, EngineArrive, Event, Loop, Meet, Wait, While, WithBytes, events, walk
+from cake_core.ir.nodes import Expr, Int
+from cake_core.ir.printer import expr_text
+from cake_core.rules.matching import fits
+from cake_core.rules.schema import Path
+from cake_core.rules.terms import names_in
+
+#: Conditions that are followed both ways at once; more are joined where they meet.
+MAX_ASSUMED = 5
+START = "start"
+
+RANK = {str(By.LEADER): 1, str(By.WARP_LEADERS): 2, str(By.ALL): 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """`of`: the row that matched `from`, or START. `own`: it is this agent's, not handed over to it."""
+
+    of: Row | str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """`level`: the widest set of threads that passed what must be passed since, as in RANK, 0: none. `over`: what it was handed
+    over by."""
+
+    level: int
+    over: tuple[str, ...] = ()
+
+
+State = dict[Pending, Way]
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A way on which nothing was passed. `start` None: from the beginning; `end` None: to the end."""
+
+    start: Row | None
+    end: Row | None
+    over: tuple[str, ...]
+
+
+def missed(shape: Path, rows: Rows, where: Callable[[Row | None, Row | None], bool]) -> tuple[list[Missed], int]:
+    """The ways that lack what must be passed, one a pair of events, in text order; and how many pairs there are on a way at all."""
+    flow = _Flow(shape, rows, where)
+    flow.run()
+    order = lambda m: (m.end["order"] if m.end else 1 << 30, m.start["order"] if m.start else -1)  # noqa: E731
+    return sorted(flow.found.values(), key=order), len(flow.met)
+
+
+@dataclass(slots=True)
+class _Flow:
+    shape: Path
+    rows: Rows
+    where: Callable[[Row | None, Row | None], bool]
+    channels: dict[tuple, State] = field(default_factory=dict)
+    found: dict[tuple, Missed] = field(default_factory=dict)
+    met: set[tuple] = field(default_factory=set)
+    acts: dict[str, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
+    changed: bool = False
+    decided: dict[tuple, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for table in self.rows.tables.values():
+            for row in table:
+                if row.site is not None:
+                    self.acts.setdefault(str(row.site.event.id), []).append(row)
+        for of in self.acts.values():
+            of.sort(key=lambda r: (r.relation != "event", [int(x) for x in r.id.split(".")]))
+
+    def run(self) -> None:
+        facts = self.rows.facts
+        start: State = {Pending(START, True): Way(0)} if self.shape.start.relation == START else {}
+        self.changed = True
+        while self.changed:
+            self.changed = False
+            entered = self.block(facts.before, start, {})
+            outs = [self.block(role.body, entered, {}) for role in facts.roles]
+            if not facts.roles or sum(r.plan.instances * r.plan.warps for r in facts.roles) < facts.warps:
+                outs.append(entered)  # idle warps go straight to the end
+            left: State = {}
+            for out in outs:
+                left = _join(left, out)
+            left = self.block(facts.after, left, {})
+            if self.shape.end.relation == "end":
+                for pending, way in left.items():
+                    self.reached(pending, way, None)
+
+    # --- along a block ---------------------------------------------------------------------------------------------
+
+    def block(self, block: Block, state: State, assumed: dict[Expr, bool]) -> State:
+        test = _asked_twice(block, assumed) if len(assumed) < MAX_ASSUMED else None
+        if test is not None:
+            return _join(self.block(block, state, {**assumed, test: True}), self.block(block, state, {**assumed, test: False}))
+        for node in block:
+            match node:
+                case Event():
+                    state = self.event(node, state)
+                case Branch():
+                    held = assumed.get(node.test)
+                    arms = [a for a, take in ((node.then, held is not False), (node.other, held is not True)) if take]
+                    outs = [self.block(a, state, assumed) for a in arms]
+                    state = outs[0] if len(outs) == 1 else _join(*outs)
+                case Loop() | While():
+                    state = self.loop(node, state, {t: v for t, v in assumed.items() if not names_in(t) & _set_in(node)})
+        return state
+
+    def loop(self, node: Loop | While, state: State, assumed: dict[Expr, bool]) -> State:
+        entry = state
+        while True:
+            out = self.block(node.body, entry, assumed)
+            again = _join(entry, out)
+            if again == entry:
+                break
+            entry = again
+        surely = isinstance(node, Loop) and isinstance(node.lo, Int) and isinstance(node.hi, Int) and node.lo.value < node.hi.value
+        return out if surely else entry
+
+    def event(self, e: Event, state: State) -> State:
+        state = dict(state)
+        for row in self.acts.get(str(e.id), ()):
+            if fits(row, self.shape.end):
+                for pending, way in state.items():
+                    self.reached(pending, way, row)
+            if any(fits(row, p) for p in self.shape.must_pass):
+                state = self.passed(row, state)
+            if fits(row, self.shape.start):
+                state[Pending(row, True)] = Way(0)
+            if self.shape.hand_offs:
+                self.handed(row, state)
+        return state
+
+    def passed(self, row: Row, state: State) -> State:
+        match self.shape.of:
+            case "anyone":
+                return {}
+            case "writer":
+                return {p: way for p, way in state.items() if not (p.own and _covers(row, p.of))}
+        level = RANK[row["by"]] if row["warp"] is None else 1
+        return {p: Way(max(way.level, level), way.over) for p, way in state.items()}
+
+    def reached(self, pending: Pending, way: Way, end: Row | None) -> None:
+        start = pending.of if isinstance(pending.of, Row) else None
+        key = (pending.of, end)
+        if key not in self.decided:
+            self.decided[key] = self.where(start, end)
+        if not self.decided[key]:
+            return
+        self.met.add(key)
+        needed = RANK[str(By.ALL)] if end is None else RANK[end["by"]]
+        if self.shape.of != "issuer" or way.level < needed:
+            self.found.setdefault(key, Missed(start, end, way.over))
+
+    # --- from agent to agent ---------------------------------------------------------------------------------------
+
+    def handed(self, row: Row, state: State) -> None:
+        act = row.site.act
+        match act:
+            case Arrive() | EngineArrive():
+                self.put(("barrier", act.barrier.name), f"'{act.barrier.name}'", state)
+            case Wait():
+                self.take(("barrier", act.barrier.name), state)
+            case Meet() if act.scope != "warp":
+                number = expr_text(act.id) if act.id is not None else ""
+                self.put((act.scope, number), f"named barrier {number}" if number else f"a barrier of the {act.scope}", state)
+                if act.waits:
+                    self.take((act.scope, number), state)
+        completion = getattr(act, "completion", None)
+        if isinstance(completion, WithBytes) and Pending(row, True) in state:
+            self.put(("barrier", completion.barrier.name), f"'{completion.barrier.name}'", {Pending(row, True): Way(0)})
+
+    def put(self, key: tuple, name: str, state: State) -> None:
+        there = self.channels.get(key, {})
+        given = {
+            Pending(p.of, False): Way(w.level, w.over if name in w.over else (*w.over, name)[-4:]) for p, w in state.items() if p.of is not START
+        }
+        joined = _join(there, given)
+        if joined != there:
+            self.channels[key] = joined
+            self.changed = True
+
+    def take(self, key: tuple, state: State) -> None:
+        for pending, way in self.channels.get(key, {}).items():
+            state[pending] = _lower(state[pending], way) if pending in state else way
+
+
+def _join(a: State, b: State) -> State:
+    out = dict(a)
+    for pending, way in b.items():
+        out[pending] = _lower(out[pending], way) if pending in out else way
+    return out
+
+
+def _lower(a: Way, b: Way) -> Way:
+    return b if b.level < a.level else a
+
+
+def _covers(passed: Row, of: Row | str) -> bool:
+    """Whether all threads that executed `of` execute `passed`, in the same agent."""
+    by, warp = (str(By.ALL), None) if isinstance(of, str) else (of["by"], of["warp"])
+    if passed["warp"] is not None and passed["warp"] != warp and not (by == By.LEADER and passed["warp"] == 0):
+        return False
+    return RANK[passed["by"]] >= RANK[by]
+
+
+def _asked_twice(block: Block, assumed: dict[Expr, bool]) -> Expr | None:
+    """A condition of several branches inside the block whose names nothing in it sets."""
+    tests: dict[Expr, int] = {}
+    for node in walk(block):
+        if isinstance(node, Branch):
+            tests[node.test] = tests.get(node.test, 0) + 1
+    repeated = [t for t, n in tests.items() if n > 1 and t not in assumed]
+    if not repeated:
+        return None
+    changing = frozenset().union(*map(_set_in, block)) if block else frozenset()
+    return next((t for t in repeated if not names_in(t) & changing), None)
+
+
+def _set_in(node) -> frozenset[str]:
+    """Names that get values inside a node: variables, and indices of its loops."""
+    inside = (node,)
+    loops = {n.var for n in walk(inside) if isinstance(n, Loop)}
+    return frozenset(loops | {s.name for e in events(inside) for s in e.sets})

@@ -1,0 +1,145 @@
+"""What rules may ask about order, phases and addresses: one method a predicate, `Predicates`. A prover implements them; rules see
+neither cuts nor solvers.
+
+A predicate is a statement about all runs, all parameters that `require` admits, and all instances of its facts (each time that
+the statements run, in each instance of their roles, in each CTA). Under `given` it speaks of those instances alone for which the
+conditions hold too: `implies(same_slot(a, b) and overlap(a, b), ordered(a, b))` asks `ordered(a, b, given=(same_slot(a, b), overlap(a, b)))`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from cake_core.facts import Row
+from cake_core.ir.nodes import Expr
+from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, WORD, Sort, fact
+
+#: Raised when a predicate changes its meaning or goes; a new one does not raise it.
+VERSION = 1
+
+
+class Standing(StrEnum):
+    PROVED = "proved"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
+    a counterexample. `story`: a short interleaving, one line an agent, that shows it."""
+
+    standing: Standing
+    reason: str = ""
+    values: tuple[tuple[str, int], ...] = ()
+    story: tuple[str, ...] = ()
+
+
+PROVED = Answer(Standing.PROVED)
+
+
+def unknown(reason: str) -> Answer:
+    return Answer(Standing.UNKNOWN, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A predicate as a condition on the instances that another one speaks of."""
+
+    name: str
+    args: tuple[object, ...]
+
+
+Conditions = tuple[Given | Expr, ...]
+
+
+class Predicates(Protocol):
+    """The predicates of version `VERSION`. Rows are those of the facts that the rules are run on; each has its `site`."""
+
+    def ordered(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
+        """No run has both in progress at once: one is complete, and known to be, before the other starts."""
+
+    def happens_before(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
+        """`a` is complete, and known to be, when `b` starts."""
+
+    def phase_safe(self, sync: Row, given: Conditions = ()) -> Answer:
+        """The parity bit that a wait reads, or the phase that an arrival falls into, is the one that is meant: no waiter is two
+        phases away, no arrival lands in an older phase."""
+
+    def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
+        """An asynchronous access is complete when `before` starts."""
+
+    def same_slot(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
+        """Both touch the same tile of a buffer, or the same barrier of an array."""
+
+    def overlap(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
+        """Both touch a common element, in the same memory of the same CTA."""
+
+    def in_bounds(self, access: Row, given: Conditions = ()) -> Answer:
+        """The access stays inside the slots and the shape of its buffer, clipping by its engine regarded."""
+
+    def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
+        """The address of the access's first element is a multiple of `bytes`."""
+
+    def fenced(self, access: Row, before: Row, kind: str, given: Conditions = ()) -> Answer:
+        """On every way from `access` to `before` a fence of this kind stands behind the access, executed by those who ran it."""
+
+    def dominates(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
+        """Every way to `b` passes `a` first."""
+
+    def drained(self, kernel: Row, given: Conditions = ()) -> Answer:
+        """Nothing asynchronous is in flight when a CTA ends."""
+
+    def deadlock_free(self, kernel: Row, given: Conditions = ()) -> Answer:
+        """Every run ends."""
+
+    def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
+        """No instruction of the access needs more than `most` turns at the banks of shared memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument: a fact of one of `relations`, or a value of `sort`."""
+
+    name: str
+    relations: frozenset[str] = frozenset()
+    sort: Sort | None = None
+
+    def __str__(self) -> str:
+        if self.sort is not None:
+            return str(self.sort)
+        return "a fact of something that happens" if self.relations == HAPPENING else " or ".join(str(fact(r)) for r in sorted(self.relations))
+
+
+_KINDS = {
+    "access": Parameter("access", frozenset({"access"})),
+    "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive"})),
+    "kernel": Parameter("kernel", frozenset({"kernel"})),
+    "bytes": Parameter("bytes", sort=INTEGER),
+    "most": Parameter("most", sort=INTEGER),
+    "kind": Parameter("kind", sort=WORD),
+}
+
+
+def _parameters(method) -> tuple[Parameter, ...]:
+    given = [n for n in inspect.signature(method).parameters if n not in ("self", "given")]
+    return tuple(_KINDS.get(n) or Parameter(n, HAPPENING) for n in given)
+
+
+#: Each predicate's arguments, read off the protocol, so that the two can't differ.
+SIGNATURES: dict[str, tuple[Parameter, ...]] = {
+    n: _parameters(m) for n, m in vars(Predicates).items() if inspect.isfunction(m) and not n.startswith("_")
+}
+RESULT = CONDITION
+
+
+class Unanswered:
+    """Predicates where no prover is at hand: each is unknown, and says so."""
+
+    def __getattr__(self, name: str):
+        if name not in SIGNATURES:
+            raise AttributeError(name)
+        return lambda *args, given=(): unknown(f"no prover is at hand that decides '{name}'")

@@ -1,0 +1,169 @@
+"""What a rule is, as data: the records that the loader makes of `rule.yaml` and `pack.yaml`, schema 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path as File
+
+from cake_core.rules import ast
+from cake_core.rules.check import Definition
+from cake_core.source import Span
+
+SCHEMA = 1
+
+
+class Level(StrEnum):
+    """What a finding means to a build."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    OFF = "off"
+
+
+class Status(StrEnum):
+    """How mature a rule is. A draft runs if it is named, a preview if previews are asked for; findings of a preview fail nothing."""
+
+    DRAFT = "draft"
+    PREVIEW = "preview"
+    STABLE = "stable"
+    DEPRECATED = "deprecated"
+    REMOVED = "removed"
+
+
+class Kind(StrEnum):
+    SAFETY = "safety"
+    LEGALITY = "legality"
+    PERFORMANCE = "performance"
+    PORTABILITY = "portability"
+    STYLE = "style"
+
+
+class Precision(StrEnum):
+    """`proof`: decides; `high`: seldom wrong; `heuristic`: a hint."""
+
+    PROOF = "proof"
+    HIGH = "high"
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Facts of `relation` whose columns are one of the listed values each. The relations "start" and "end" are the two ends of
+    every thread's way, and have no columns."""
+
+    relation: str
+    columns: tuple[tuple[str, tuple[object, ...]], ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """For every way to match facts, with `where`: wherever `assume` holds, `require` holds."""
+
+    match: tuple[tuple[str, Pattern], ...]
+    where: ast.Node | None
+    assume: ast.Node | None
+    require: ast.Node
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """On every way from `start` to `end`, in one agent and over hand-offs between agents, one of `must_pass` stands. `of`: who must
+    execute it: "writer" (all that executed `start`), "issuer" (those that execute `end`), "anyone". `where`: of which pairs."""
+
+    start: Pattern
+    end: Pattern
+    must_pass: tuple[Pattern, ...]
+    of: str
+    where: ast.Node | None
+    hand_offs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Each fact of `resource` sees events as `automaton` says, a regular expression over the names of `events`; `where` says
+    which events are of the resource."""
+
+    resource: Pattern
+    events: tuple[tuple[str, Pattern], ...]
+    automaton: str
+    where: ast.Node | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with values in it: pieces that stand as they are, and typed expressions."""
+
+    pieces: tuple[str | ast.Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Also:
+    """Further places of a finding: those of the facts that `over` gives, or that of one variable, and what is there."""
+
+    at: str | None
+    over: ast.Over | None
+    say: Template
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
+    places with what is there; `detail`: what in this kernel is the reason; `capabilities`: without which it does not apply."""
+
+    id: str
+    title: str
+    kind: Kind
+    level: Level
+    status: Status
+    precision: Precision
+    since: str
+    owner: str
+    shape: Relation | Path | Protocol
+    message: Template
+    help: Template | None
+    why: str
+    detail: Template | None
+    limits: str
+    at: str
+    also: tuple[Also, ...]
+    capabilities: tuple[str, ...]
+    definitions: Mapping[str, Definition]
+    references: tuple[tuple[str, str], ...]
+    rlimit: int
+    tags: tuple[str, ...]
+    path: File
+    span: Span
+    pack: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A rule that is no more: what a waiver of it is told."""
+
+    id: str
+    since: str
+    reason: str
+    replaced_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `digest`: sha256 of its files."""
+
+    name: str
+    namespace: str
+    version: str
+    license: str
+    folder: File
+    rules: tuple[Rule, ...]
+    suites: Mapping[str, tuple[Mapping[str, str], ...]]
+    removed: tuple[Removed, ...] = ()
+    digest: str = ""
+    distribution: str = ""
+    problems: tuple = field(default=())

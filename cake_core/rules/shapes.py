@@ -1,0 +1,244 @@
+"""What a rule says, from its YAML: patterns, expressions, templates, definitions and the three shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Map
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from cake_core.diagnostics import fail
+from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
+from cake_core.rules import ast, automaton
+from cake_core.rules.check import Definition, Scope, asks, checked
+from cake_core.rules.fields import Fields
+from cake_core.rules.parser import Passage, parse
+from cake_core.rules.schema import Path, Pattern, Protocol, Relation, Template
+from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, WORD, Sort, fact
+from cake_core.rules.strict import Mapping, Node, Scalar, Sequence
+
+#: Relations that no fact has: the first and the last point of every thread's way.
+ENDS = ("start", "end")
+#: Who must execute what a path passes.
+WHO = {"writer": "writer", "each writer": "writer", "issuer": "issuer", "reader": "issuer", "anyone": "anyone"}
+#: In a pattern of a protocol: the fact that the protocol is about.
+RESOURCE = "resource"
+
+VARIABLE = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads expressions with the definitions of the rule and its pack."""
+
+    definitions: Map[str, Definition]
+
+    def expression(self, found: Scalar | None, variables: Map[str, Sort], *, expected: Sort | None = CONDITION, may_ask: bool = False):
+        """A typed expression, None where there is none."""
+        if found is None:
+            return None
+        if isinstance(found.value, bool):
+            return checked(
+                parse(Passage("true" if found.value else "false", found.span.file, found.passage().place)),
+                Scope(variables, self.definitions),
+                expected,
+            )
+        if found.style == ">":
+            raise fail("rules/value", "a folded text has no lines that findings could name", found.span, fix="write it behind '|'")
+        return checked(parse(found.passage()), Scope(variables, self.definitions, may_ask), expected)
+
+    def over(self, found: Scalar, variables: Map[str, Sort]) -> ast.Over:
+        """`x in relation where condition`."""
+        whole = found.passage()
+        counted = Passage(f"count({whole.text})", whole.file, lambda at: whole.place(min(max(at - 6, 0), len(whole.text))))
+        node = checked(parse(counted), Scope(variables, self.definitions), None)
+        if not isinstance(node, ast.Count):
+            raise fail("rules/value", "facts are given as 'x in relation where condition'", found.span)
+        return node.over
+
+    def template(self, found: Scalar | None, variables: Map[str, Sort]) -> Template | None:
+        """A text in whose braces stand expressions."""
+        if found is None:
+            return None
+        whole = found.passage()
+        pieces: list = []
+        at = 0
+        for hole in re.finditer(r"\{([^{}]*)\}", whole.text):
+            pieces.append(whole.text[at : hole.start()])
+            start = hole.start(1)
+            inner = Passage(hole.group(1), whole.file, lambda offset, start=start: whole.place(start + offset))
+            pieces.append(checked(parse(inner), Scope(variables, self.definitions), None))
+            at = hole.end()
+        rest = whole.text[at:]
+        if "{" in rest or "}" in rest:
+            raise fail("rules/value", "a brace in a text has no partner", found.span)
+        return Template((*pieces, rest.rstrip()))
+
+
+def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Definition]:
+    """The entries of `define`, each of which may use those above it."""
+    out = dict(known)
+    for key, node in fields.entries("define"):
+        if not VARIABLE.fullmatch(str(key.value)) or key.value in out:
+            raise fail(
+                "rules/repeated" if key.value in out else "rules/value",
+                f"'{key.value}' is defined already" if key.value in out else f"'{key.value}' is no name",
+                key.span,
+            )
+        inner = Fields(node, f"the definition '{key.value}'", ("of", "as"), fields.sink)
+        of = tuple((str(k.value), _sort(v)) for k, v in inner.entries("of"))
+        body = Reader(out).expression(_needed(inner, "as"), dict(of), expected=None, may_ask=True)
+        out[key.value] = Definition(key.value, of, body, asks(body, out))
+    return out
+
+
+def _needed(fields: Fields, key: str) -> Scalar:
+    fields.node_of(key, required=True)
+    return fields.scalar(key)
+
+
+def _sort(node: Node) -> Sort:
+    value = node.value if isinstance(node, Scalar) else None
+    plain = {"int": INTEGER, "bool": CONDITION, "text": WORD}
+    if value in plain:
+        return plain[value]
+    return fact(_relation(node))
+
+
+def _relation(node: Node) -> str:
+    value = node.value if isinstance(node, Scalar) else None
+    if value not in RELATIONS:
+        near = get_close_matches(str(value), RELATIONS, n=1)
+        raise fail(
+            "rules/unknown-name",
+            f"no relation is called '{value}'",
+            node.span,
+            fix=f"did you mean '{near[0]}'?" if near else "docs/facts.md lists them",
+        )
+    return value
+
+
+# --- patterns ----------------------------------------------------------------------------------------------------
+
+
+def pattern(node: Node, *, ends: tuple[str, ...] = (), resource: str | None = None) -> Pattern:
+    """`access`, or `{access: {space: [shared, tensor], mode: write}}`. `ends`: which of the ends may stand here. `resource`: the
+    relation of the fact that the word `resource` names."""
+    if isinstance(node, Scalar):
+        return Pattern(node.value, span=node.span) if node.value in ends else Pattern(_relation(node), span=node.span)
+    if not isinstance(node, Mapping) or len(node.entries) != 1:
+        raise fail("rules/value", "a pattern is one relation with conditions on its columns", node.span, fix="write {access: {mode: write}}")
+    ((name, inner),) = node.entries
+    if name.value in ends:
+        if not (isinstance(inner, Mapping) and not inner.entries):
+            raise fail("rules/value", f"'{name.value}' has no columns", inner.span)
+        return Pattern(name.value, span=name.span)
+    relation = RELATIONS[_relation(name)]
+    if not isinstance(inner, Mapping):
+        raise fail("rules/value", "behind a relation stand conditions on its columns", inner.span, fix="write {} for none")
+    columns = []
+    for key, value in inner.entries:
+        column = relation.column(str(key.value))
+        if column is None:
+            near = get_close_matches(str(key.value), [c.name for c in relation.columns], n=1)
+            fix = f"did you mean '{near[0]}'?" if near else f"its columns: {', '.join(c.name for c in relation.columns)}"
+            raise fail("rules/unknown-column", f"facts of '{relation.name}' have no column '{key.value}'", key.span, fix=fix)
+        items = value.items if isinstance(value, Sequence) else (value,)
+        columns.append((column.name, tuple(_value(i, column, resource) for i in items)))
+    return Pattern(relation.name, tuple(columns), name.span)
+
+
+def _value(node: Node, column: Column, resource: str | None):
+    if not isinstance(node, Scalar):
+        raise fail("rules/value", f"a value of '{column.name}' is a word, a number, true or false", node.span)
+    value = node.value
+    if column.sort in RELATIONS:
+        if value == RESOURCE and resource == column.sort:
+            return RESOURCE
+        if value == "none" and column.optional:
+            return None
+        return str(value)
+    if value == "none" and column.optional:
+        return None
+    if column.many or column.sort == EXPR:
+        raise fail("rules/value", f"a pattern says nothing of '{column.name}', which is an expression", node.span, fix="say it in 'where'")
+    wanted = {INT: int, BOOL: bool, TEXT: str}[column.sort]
+    if type(value) is not wanted:
+        raise fail(
+            "rules/value",
+            f"'{column.name}' is {'an integer' if wanted is int else 'true or false' if wanted is bool else 'a word'}",
+            node.span,
+        )
+    if column.values and value not in column.values:
+        near = get_close_matches(value, column.values, n=1)
+        raise fail(
+            "rules/unknown-word",
+            f"'{column.name}' is never '{value}'",
+            node.span,
+            fix=f"did you mean '{near[0]}'?" if near else f"it is one of {', '.join(column.values)}",
+        )
+    return value
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------
+
+
+def relation(fields: Fields, read: Reader) -> tuple[Relation, dict[str, Sort]]:
+    """The shape and what its variables are."""
+    fields.node_of("match", required=True)
+    match = []
+    for key, node in fields.entries("match"):
+        if not VARIABLE.fullmatch(str(key.value)):
+            raise fail("rules/value", f"'{key.value}' is no name", key.span)
+        match.append((str(key.value), pattern(node)))
+    if not match:
+        raise fail("rules/value", "'match' names no fact", fields.node_of("match").span, fix="match the kernel: {k: {kernel: {}}}")
+    variables = {name: fact(p.relation) for name, p in match}
+    where = read.expression(fields.scalar("where"), variables)
+    assume = read.expression(fields.scalar("assume"), variables)
+    require = read.expression(_needed(fields, "require"), variables, may_ask=True)
+    return Relation(tuple(match), where, assume, require), variables
+
+
+def path(fields: Fields, read: Reader) -> tuple[Path, dict[str, Sort]]:
+    start = pattern(fields.node_of("from", required=True), ends=("start",))
+    end = pattern(fields.node_of("to", required=True), ends=("end",))
+    passed = fields.node_of("must_pass", required=True)
+    passes = tuple(map(pattern, passed.items if isinstance(passed, Sequence) else (passed,)))
+    for p in (start, end, *passes):
+        if p.relation not in HAPPENING and p.relation not in ENDS:
+            raise fail(
+                "rules/value",
+                f"a path leads over what happens, '{p.relation}' does not",
+                p.span,
+                fix=f"it may be {', '.join(sorted(HAPPENING))}",
+            )
+    of = fields.text("of", "anyone")
+    if of not in WHO:
+        raise fail("rules/value", f"'of' is one of {', '.join(WHO)}", fields.node_of("of").span)
+    if fields.text("after_last", "from") != "from":
+        raise fail("rules/value", "'after_last' is 'from': what is passed stands behind the last of them", fields.node_of("after_last").span)
+    variables = {n: fact(p.relation) for n, p in (("from", start), ("to", end)) if p.relation not in ENDS}
+    within = fields.text("within", "kernel")
+    if within not in ("kernel", "agent"):
+        raise fail("rules/value", "'within' is 'kernel' or 'agent'", fields.node_of("within").span)
+    return Path(start, end, passes, WHO[of], read.expression(fields.scalar("where"), variables), within == "kernel"), variables
+
+
+def protocol(fields: Fields, read: Reader) -> tuple[Protocol, dict[str, Sort]]:
+    resource = pattern(fields.node_of("resource", required=True))
+    if resource.relation in HAPPENING:
+        raise fail("rules/value", f"a resource lasts, '{resource.relation}' happens", resource.span)
+    events = []
+    for key, node in fields.entries("events"):
+        one = pattern(node, resource=resource.relation)
+        if one.relation not in HAPPENING:
+            raise fail("rules/value", f"an event happens, '{one.relation}' does not", one.span)
+        events.append((str(key.value), one))
+    found = fields.scalar("automaton")
+    if found is None:
+        raise fail("rules/key", f"{fields.what} lacks the key 'automaton'", fields.node.span)
+    automaton.compiled(found.passage(), tuple(n for n, _ in events))
+    variables = {"resource": fact(resource.relation), "event": fact("event")}
+    where = read.expression(fields.scalar("where"), variables)
+    return Protocol(resource, tuple(events), str(found.value), where, found.span), variables

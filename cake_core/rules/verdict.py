@@ -1,0 +1,149 @@
+"""Verdicts of rules, and the findings that they are told as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from cake_core.diagnostics import Diagnostic, Related, Severity
+from cake_core.facts import Row, Rows
+from cake_core.rules.evaluate import Evaluator, Undecidable
+from cake_core.rules.predicates import Answer
+from cake_core.rules.schema import Also, Level, Rule, Status, Template
+from cake_core.rules.terms import words
+from cake_core.source import Span
+
+
+class Outcome(StrEnum):
+    """What becomes of a rule for a kernel, or for one match of it."""
+
+    PROVED = "proved"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+    INAPPLICABLE = "inapplicable"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict. Proved and inapplicable ones speak of all matches together, `matches` of them; each of the others of the one whose
+    facts are in `bindings`. `answer`: reason and witness."""
+
+    rule: Rule
+    outcome: Outcome
+    bindings: Mapping[str, Row | None] = field(default_factory=dict)
+    answer: Answer | None = None
+    matches: int = 0
+    finding: Diagnostic | None = None
+
+
+#: Further places of one kind that a finding names.
+MOST_PLACES = 2
+
+SEVERITY = {Level.ERROR: Severity.ERROR, Level.WARNING: Severity.WARNING, Level.INFO: Severity.NOTE}
+
+
+def severity(rule: Rule) -> Severity:
+    """Findings of a rule that is not stable fail no build."""
+    of = SEVERITY[rule.level]
+    return of if rule.status in (Status.STABLE, Status.DEPRECATED) or of is Severity.NOTE else Severity.WARNING
+
+
+def finding(rule: Rule, bindings: Mapping[str, Row | None], answer: Answer, rows: Rows, extra: str = "") -> Diagnostic:
+    """A violation, in the words of the rule. `extra`: what the decision adds to the reason."""
+    text = Filler(rule, rows, bindings)
+    at = bindings.get(rule.at) or next((r for r in bindings.values() if r is not None), None)
+    why = text.of(rule.detail) if rule.detail else rule.why
+    parts = [why, extra]
+    if answer.values:
+        parts.append("for example at " + ", ".join(f"{n} = {v}" for n, v in answer.values))
+    related = tuple(r for also in rule.also for r in text.places(also))
+    return Diagnostic(
+        rule.id,
+        text.of(rule.message),
+        place(at, rows),
+        severity(rule),
+        resource=_resource(at),
+        role=_role(at),
+        why="; ".join(p for p in parts if p),
+        fix=text.of(rule.help) if rule.help else None,
+        related=related,
+        rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
+    )
+
+
+def undecided(rule: Rule, bindings: Mapping[str, Row | None], reason: str, rows: Rows, fault: bool = False) -> Diagnostic:
+    """Nothing is proved: as bad as a violation where the rule is stable, since unknown is not safe."""
+    at = bindings.get(rule.at) or next((r for r in bindings.values() if r is not None), None)
+    return Diagnostic(
+        "rules/failed" if fault else "rules/undecided",
+        f"rule '{rule.id}' {'has no answer' if fault else 'is not decided'}: {reason}",
+        place(at, rows),
+        severity(rule),
+        resource=_resource(at),
+        role=_role(at),
+        why=rule.limits or None,
+        rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
+    )
+
+
+def place(row: Row | None, rows: Rows) -> Span | None:
+    """Where a fact stands; of what derivation added without a place, the nearest thing in the text that has one."""
+    if row is None:
+        return None
+    if row.span.line:
+        return row.span
+    for column in ("buffer", "barrier", "role"):
+        owner = row.values.get(column)
+        if owner is not None and (found := rows.index.get((column, owner))) is not None and found.span.line:
+            return found.span
+    kernel = rows["kernel"][0].span
+    return kernel if kernel.line else None
+
+
+def _resource(row: Row | None) -> str | None:
+    if row is None:
+        return None
+    if row.relation in ("barrier", "buffer"):
+        return row.id
+    return row.values.get("buffer") or row.values.get("barrier")
+
+
+def _role(row: Row | None) -> str | None:
+    if row is None:
+        return None
+    return row.id if row.relation == "role" else row.values.get("role")
+
+
+@dataclass(slots=True)
+class Filler:
+    """Fills the templates of one finding."""
+
+    rule: Rule
+    rows: Rows
+    bindings: Mapping[str, Row | None]
+
+    def places(self, also: Also) -> Iterator[Related]:
+        """At most `MOST_PLACES` of one kind, those that have a place."""
+        if also.over is None:
+            envs = [dict(self.bindings)]
+        else:
+            envs = Evaluator(self.rows, self.rule.definitions).facts(also.over, self.bindings)
+        places: dict[Span, str] = {}
+        for env in envs:
+            row = env.get(also.over.var if also.over is not None else also.at)
+            if (span := place(row, self.rows)) is not None and len(places) < MOST_PLACES:
+                places.setdefault(span, Filler(self.rule, self.rows, env).of(also.say))
+        for span, message in places.items():
+            yield Related(message, span)
+
+    def of(self, template: Template) -> str:
+        evaluator = Evaluator(self.rows, self.rule.definitions)
+        return "".join(p if isinstance(p, str) else self._shown(evaluator, p) for p in template.pieces)
+
+    def _shown(self, evaluator: Evaluator, node) -> str:
+        try:
+            return words(evaluator.value(node, self.bindings))
+        except (Undecidable, KeyError):
+            return "?"
