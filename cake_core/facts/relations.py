@@ -290,7 +290,6 @@ RELATIONS: dict[str, Relation] = {
                 *COMMON,
                 _enum("kind", ("buffer", "barrier"), "what lies there"),
                 Column("number", INT, "from 0, in the order of the text, buffers first"),
-                Column("number", INT, "from 0, in the order of the text, buffers first"),
                 Column("offset", INT, "first byte, from the aligned base"),
                 Column("end", INT, "one past its last byte"),
             ),

@@ -215,7 +215,7 @@ def _range(text: str, node: Node) -> None:
     """`>=0.1,<0.4` against this version."""
     from cake_core import __version__
 
-    own = tuple(map(int, __version__.split(".")))
+    own = tuple(int(n) for n in re.findall(r"\d+", __version__)[:3])
     for part in (p.strip() for p in text.split(",")):
         found = re.fullmatch(r"(>=|<=|==|<|>)\s*(\d+(?:\.\d+){0,2})", part)
         if not found:

@@ -59,8 +59,11 @@ def missed(shape: Path, rows: Rows, where: Callable[[Row | None, Row | None], bo
     """The ways that lack what must be passed, one a pair of events, in text order; and how many pairs there are on a way at all."""
     flow = _Flow(shape, rows, where)
     flow.run()
-    order = lambda m: (m.end["order"] if m.end else 1 << 30, m.start["order"] if m.start else -1)  # noqa: E731
-    return sorted(flow.found.values(), key=order), len(flow.met)
+    return sorted(flow.found.values(), key=_order), len(flow.met)
+
+
+def _order(m: Missed) -> tuple[int, int]:
+    return (m.end["order"] if m.end else 1 << 30, m.start["order"] if m.start else -1)
 
 
 @dataclass(slots=True)
