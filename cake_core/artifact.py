@@ -17,8 +17,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from dataclasses import asdict, field
 from pathlib import Path
 
@@ -204,6 +202,9 @@ def sha256(data: bytes) -> str:
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
     """Write all of `files` as `folder`, or nothing: they are gathered beside it and put in place by a rename."""
+    import shutil
+    import tempfile
+
     folder = Path(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from cake_core import __version__, artifact
 from cake_core.architecture import Architecture
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
-from cake_core.assemble import Assembled, Assembler, assemble
 from cake_core.check import check
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
@@ -27,6 +26,7 @@ from cake_core.source import Source, Span
 from cake_core.syntax import parse
 
 if TYPE_CHECKING:
+    from cake_core.assemble import Assembled, Assembler
     from cake_core.lower import Lowered
 
 #: What no room of this version analyses. A build says so in its manifest, and the runtime shows it.
@@ -89,6 +89,8 @@ def build(
 
     assembled = None
     if assembler is not None:
+        from cake_core.assemble import assemble
+
         on_step("assemble")
         roles = [(r.name, r.span) for r in chosen.roles]
         assembled = assemble(lowered.ptx, target.assembler_target, chosen.name, lines=lowered.lines, roles=roles, assembler=assembler)

@@ -32,10 +32,9 @@ def plugin_commands() -> dict:
 
 def strangers() -> bool:
     """Whether another distribution than ours brings a plugin. Reads metadata alone, since `cake --help` waits for it."""
-    from importlib.metadata import entry_points
+    from cake_core.plugins.entries import find_entries
 
-    dists = {id(p.dist): p.dist for p in entry_points(group="cake")}
-    return any(d is None or d.metadata["Name"].lower().replace("_", "-") != "cake-compiler" for d in dists.values())
+    return any(not entry.builtin for entry in find_entries())
 
 
 def plugin_packages() -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
@@ -60,6 +59,8 @@ class _Loading:
         if isinstance(error, BadOffer):
             self.stop(status, str(error), hook)
         else:
+            import traceback
+
             self.stop(status, first_line(error), hook, "".join(traceback.format_exception(error)))
 
 
