@@ -1,0 +1,397 @@
+"""Blocks of facts as flat code, and the steps that its execution gives.
+
+Code is a list of instructions over an environment; executing an event appends `Step`s, in which every place, barrier and count
+is a number. Places and barriers are numbered by a `Places`, once for a scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
+from cake_core.facts.schema import (
+    Access,
+    Arrive,
+    AtOnce,
+    Block,
+    Branch,
+    By,
+    Commit,
+    Drain,
+    EngineArrive,
+    Event,
+    Facts,
+    Init,
+    Loop,
+    Meet,
+    Region,
+    Wait,
+    While,
+    WithBytes,
+    WithCommit,
+    WithGroup,
+    events,
+)
+from cake_core.machine.places import Location, Places
+from cake_core.machine.values import Compiler, Env, Unknown, Value
+
+LANES = 32
+
+
+class Do(IntEnum):
+    """What a step does; the comment names the fields `a, b, c` of it."""
+
+    ACCESS = 0  # touches
+    GROUP = 1  # touches, queue, whether all warps of the instance issue it together
+    ENGINE = 2  # touches, engine
+    COPY = 3  # touches that it reads, deliveries (touch or None, barrier, bytes)
+    INIT = 4  # barriers, count
+    WAIT = 5  # barrier, parity
+    ARRIVE = 6  # barrier, arrivals, bytes announced
+    ENGINE_ARRIVE = 7  # barriers, engine, arrivals
+    COMMIT = 8  # queue
+    DRAIN = 9  # queue, pending, reads only
+    MEET = 10  # key, threads of the meeting, threads that come; lanes -1: does not wait
+    CONVERGE = 11
+    FENCE = 12  # kind
+    RESERVE = 13  # columns
+    FREE = 14  # columns
+    ROLE_END = 15
+    EXIT = 16
+
+
+@dataclass(slots=True, eq=False)
+class Touch:
+    """One access of one location. `box`: lo, hi of each dimension, one behind the other."""
+
+    location: Location
+    box: tuple[int, ...]
+    write: bool
+    proxy: Proxy
+    atomic: bool
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """`all`: every lane does it; otherwise the leading lane alone. `iteration`: values of the loops around."""
+
+    do: Do
+    all: bool
+    a: object
+    b: object
+    c: object
+    event: Event | None
+    iteration: tuple[int, ...]
+    loops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Doer:
+    """Who executes code: threads of one CTA. `warp`: the first of `warps` in the instance (or in the CTA, outside of roles)."""
+
+    cta: int
+    role: str
+    instance: int
+    warp: int
+    warps: int
+
+
+#: `n`: how many threads do it.
+Emit = Callable[[Env, Doer, Step, int, list], None]
+
+
+@dataclass(slots=True)
+class Coder:
+    """Compiles blocks of one role, or of those outside of roles. `code`: ("event", ..), ("set", ..), ("unless", ..), ("jump", ..)."""
+
+    facts: Facts
+    compiler: Compiler
+    places: Places
+    code: list[tuple] = field(default_factory=list)
+    loops: list[tuple[str, int]] = field(default_factory=list)
+    collective: set[str] = field(default_factory=set)  # queues whose accesses all warps of an instance issue together
+    in_flight: set[str] = field(default_factory=set)  # fragments that asynchronous operations touch
+
+    def block(self, block: Block) -> list[tuple]:
+        for e in events(block):
+            for a in e.acts:
+                if isinstance(a, Access) and not isinstance(a.completion, AtOnce):
+                    if a.issuer is Issuer.WARPGROUP and isinstance(a.completion, WithGroup):
+                        self.collective.add(a.completion.queue)
+                    if a.region.memory == "registers":
+                        self.in_flight.add(a.region.name)
+        self._block(block)
+        return self.code
+
+    def _block(self, block: Block) -> None:
+        for node in block:
+            match node:
+                case Event():
+                    self._event(node)
+                case Loop():
+                    self._loop(node)
+                case While(_, test, body):
+                    self._while(test, body)
+                case Branch():
+                    self._branch(node)
+
+    def _hidden(self) -> int:
+        slots = self.compiler.names.slots
+        return self.compiler.names.slot(f" {len(slots)}")
+
+    def _loop(self, n: Loop) -> None:
+        var, end, by = self.compiler.names.slot(n.var), self._hidden(), self._hidden()
+        lo, hi, step = map(self.compiler.value, (n.lo, n.hi, n.step))
+        self.code.append(("set", ((end, hi), (by, step), (var, lo))))
+        start = len(self.code)
+        self.code.append(())
+        self.loops.append((n.var, var))
+        self._block(n.body)
+        self.loops.pop()
+        self.code.append(("set", ((var, lambda env: env[var] + env[by]),)))
+        self.code.append(("jump", start))
+        self.code[start] = ("unless", lambda env: env[var] < env[end], len(self.code))
+
+    def _while(self, test, body: Block) -> None:
+        turn, holds = self._hidden(), self.compiler.value(test)
+        self.code.append(("set", ((turn, lambda env: 0),)))
+        start = len(self.code)
+        self.code.append(())
+        self.loops.append(("turn", turn))
+        self._block(body)
+        self.loops.pop()
+        self.code.append(("set", ((turn, lambda env: env[turn] + 1),)))
+        self.code.append(("jump", start))
+        self.code[start] = ("unless", holds, len(self.code))
+
+    def _branch(self, n: Branch) -> None:
+        at = len(self.code)
+        self.code.append(())
+        self._block(n.then)
+        if n.other:
+            out = len(self.code)
+            self.code.append(())
+            self.code[at] = ("unless", self.compiler.value(n.test), len(self.code))
+            self._block(n.other)
+            self.code[out] = ("jump", len(self.code))
+        else:
+            self.code[at] = ("unless", self.compiler.value(n.test), len(self.code))
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _event(self, e: Event) -> None:
+        emits: list[tuple[Issuer | None, Emit]] = []
+        at_once: list[Access] = []
+        copied: list[Access] = []
+        for a in e.acts:
+            match a:
+                case Access(region=Region(memory="global"), completion=c) if not isinstance(c, WithBytes):
+                    continue
+                case Access(completion=AtOnce()):
+                    at_once.append(a)
+                case Access(completion=WithBytes()):
+                    copied.append(a)
+                case Access(completion=WithGroup(queue)):
+                    emits.append((a.issuer, self._asynchronous(Do.GROUP, a, queue, a.issuer is Issuer.WARPGROUP)))
+                case Access(completion=WithCommit(engine)):
+                    emits.append((a.issuer, self._asynchronous(Do.ENGINE, a, engine, None)))
+                case GridOrder():
+                    continue
+                case _:
+                    emits.append((None, self._act(a)))
+        for done in {a.completion: None for a in copied}:
+            group = [a for a in copied if a.completion == done]
+            emits.append((group[0].issuer, self._copy(group)))
+        for issuer in dict.fromkeys(a.issuer for a in at_once):
+            emits.insert(0, (issuer, self._now([a for a in at_once if a.issuer is issuer])))
+        if emits:
+            loops = tuple(self.loops)
+            self.code.append(("event", e, tuple(emits), tuple(s for _, s in loops), tuple(n for n, _ in loops)))
+        if e.sets:
+            sets = []
+            for s in e.sets:
+                value = self.compiler.value(s.value) if s.value is not None else self._unknown(e, s.name)
+                sets.append((self.compiler.names.slot(s.name), value))
+            self.code.append(("by", e, tuple(sets)))
+
+    def _unknown(self, e: Event, name: str) -> Value:
+        """One value for all warps of an instance at one execution of the event."""
+        who = [self.compiler.names.slot(n) for n in (" cta", " role", " instance")]
+        loops = [s for _, s in self.loops]
+        return lambda env: Unknown((e.id, name, *(env[s] for s in who), *(env[s] for s in loops)))
+
+    def _region(self, r: Region) -> Callable[[Env, Doer, int], list[tuple[Location, tuple[int, ...]]]]:
+        """The locations and boxes in the CTA of a rank."""
+        constant = self.compiler.constant
+        slot = tuple(map(self.compiler.value, r.slot))
+        ends = [(self.compiler.value(x.lo), self.compiler.value(x.size)) for x in r.box]
+        fixed = [constant(e) for x in r.box for e in (x.lo, x.size)]
+        whole = None
+        if None not in fixed:
+            whole = tuple(v for lo, size in zip(fixed[::2], fixed[1::2], strict=True) for v in (lo, lo + size))
+        places, private = self.places, r.memory == "registers"
+
+        def at(env: Env, who: Doer, cta: int) -> list[tuple[Location, tuple[int, ...]]]:
+            if whole is not None:
+                box = whole
+            else:
+                box = []
+                for lo, size in ends:
+                    first = lo(env)
+                    box += (first, first + size(env))
+                box = tuple(box)
+            index = tuple(int(s(env)) for s in slot)
+            owner = (who.role, who.instance, who.warp) if private else None
+            return [(x, box) for x in places.locations(r.memory, cta, r.name, index, owner)]
+
+        return at
+
+    def _touches(self, accesses: list[Access]) -> Callable[[Env, Doer], list[Touch]]:
+        """What accesses touch; those of an engine that serves a pair of CTAs touch both."""
+        made = []
+        for a in accesses:
+            if a.region.memory == "global" or (
+                a.region.memory == "registers" and isinstance(a.completion, AtOnce) and a.region.name not in self.in_flight
+            ):
+                continue
+            both = self.facts.pair and isinstance(a.completion, WithCommit)
+            rank = None if a.cta is None else self.compiler.value(a.cta)
+            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic))
+        size = self.facts.cluster
+
+        def touches(env: Env, who: Doer) -> list[Touch]:
+            out = []
+            for region, rank, both, write, proxy, atomic in made:
+                cta = who.cta if rank is None else rank(env)
+                for c in (cta & ~1, cta | 1) if both and size > 1 else (cta,):
+                    out += [Touch(x, box, write, proxy, atomic) for x, box in region(env, who, c)]
+            return out
+
+        return touches
+
+    def _now(self, accesses: list[Access]) -> Emit:
+        touches = self._touches(accesses)
+
+        def emit(env: Env, who: Doer, step: Step, n: int, out: list[Step]) -> None:
+            if found := touches(env, who):
+                step.do, step.a = Do.ACCESS, found
+                out.append(step)
+
+        return emit
+
+    def _asynchronous(self, do: Do, a: Access, name: str, together: bool | None) -> Emit:
+        touches = self._touches([a])
+
+        def emit(env: Env, who: Doer, step: Step, n: int, out: list[Step]) -> None:
+            found = touches(env, who)
+            if together and who.warp != 0:  # the first warp stands for all, but for what is private
+                found = [t for t in found if t.location.memory == "registers"]
+            step.do, step.a, step.b, step.c = do, found, name, together
+            out.append(step)
+
+        return emit
+
+    def _copy(self, accesses: list[Access]) -> Emit:
+        """One asynchronous copy: what it reads until all has arrived, and what arrives in each CTA that it goes to."""
+        c, places = accesses[0].completion, self.places
+        index = self.compiler.value(c.barrier.index)
+        home = None if c.cta is None else self.compiler.value(c.cta)
+        ranks = [None] if c.mask is None else [r for r in range(c.mask.bit_length()) if c.mask >> r & 1]
+        reads = self._touches([a for a in accesses if a.mode is Mode.READ])
+        writes = [
+            (self._region(a.region), None if a.cta is None else self.compiler.value(a.cta), a.proxy, a.atomic)
+            for a in accesses
+            if a.mode is Mode.WRITE and a.region.memory != "global"
+        ]
+
+        def emit(env: Env, who: Doer, step: Step, n: int, out: list[Step]) -> None:
+            deliveries = []
+            for rank in ranks:
+                touched, to = [], who.cta if rank is None else rank
+                for region, at, proxy, atomic in writes:
+                    to = to if at is None else at(env)
+                    touched += [Touch(x, box, True, proxy, atomic) for x, box in region(env, who, to)]
+                barrier = places.barrier(to if home is None else home(env), c.barrier.name, index(env))
+                deliveries.append((touched, barrier, n * c.bytes))
+            step.do, step.a, step.b = Do.COPY, reads(env, who), deliveries
+            out.append(step)
+
+        return emit
+
+    def _act(self, a) -> Emit:
+        places, value = self.places, self.compiler.value
+        match a:
+            case Init(name):
+                return _plain(Do.INIT, lambda env, who, n: (places.array(who.cta, name), None, None))
+            case Wait(ref, parity):
+                index, wanted = value(ref.index), value(parity)
+                return _plain(Do.WAIT, lambda env, who, n: (places.barrier(who.cta, ref.name, index(env)), wanted(env), None))
+            case Arrive(ref, cta, expect):
+                index, rank = value(ref.index), None if cta is None else value(cta)
+                return _plain(
+                    Do.ARRIVE,
+                    lambda env, who, n: (places.barrier(who.cta if rank is None else rank(env), ref.name, index(env)), n, n * expect),
+                )
+            case EngineArrive(ref, engine, mask):
+                index = value(ref.index)
+                ranks = None if mask is None else [r for r in range(64) if mask >> r & 1]
+                return _plain(
+                    Do.ENGINE_ARRIVE,
+                    lambda env, who, n: ([places.barrier(r, ref.name, index(env)) for r in ranks or (who.cta,)], engine, n),
+                )
+            case Commit(queue):
+                return _plain(Do.COMMIT, lambda env, who, n: (queue, queue in self.collective, None))
+            case Drain(queue, pending, reads_only):
+                return _plain(Do.DRAIN, lambda env, who, n: (queue, pending, reads_only))
+            case Meet(scope, id, threads, waits):
+                return self._meet(scope, None if id is None else value(id), threads, waits)
+            case Fence(kind):
+                return _plain(Do.FENCE, lambda env, who, n: (kind, None, None))
+            case Reserve(amount):
+                return _plain(Do.RESERVE, lambda env, who, n: (amount, None, None))
+            case Free(amount):
+                return _plain(Do.FREE, lambda env, who, n: (amount, None, None))
+        raise AssertionError(a)
+
+    def _meet(self, scope: str, id: Value | None, threads: int | None, waits: bool) -> Emit:
+        cta_threads, cluster = LANES * self.facts.warps, self.facts.cluster
+        match scope:
+            case "warp":
+                return _plain(Do.CONVERGE, lambda env, who, n: (None, None, None))
+            case "named":
+                return _plain(Do.MEET, lambda env, who, n: ((who.cta, id(env)), threads or cta_threads, waits))
+            case "cta":
+                return _plain(Do.MEET, lambda env, who, n: ((who.cta, 0), cta_threads, waits))
+        return _plain(Do.MEET, lambda env, who, n: ((-1, 0), cta_threads * cluster, waits))
+
+
+def _plain(do: Do, fields: Callable[[Env, Doer, int], tuple]) -> Emit:
+    def emit(env: Env, who: Doer, step: Step, n: int, out: list[Step]) -> None:
+        step.do = do
+        step.a, step.b, step.c = fields(env, who, n)
+        out.append(step)
+
+    return emit
+
+
+def executes(e: Event, who: Doer) -> bool:
+    """Whether any of the threads executes the event."""
+    if e.warp is not None and not who.warp <= e.warp < who.warp + who.warps:
+        return False
+    return e.by is not By.LEADER or who.warp == 0
+
+
+def steps_of(instruction: tuple, env: Env, who: Doer) -> list[Step]:
+    """The steps of an ("event", ..) instruction by `who`, which executes it."""
+    _, e, emits, slots, names = instruction
+    iteration = tuple(env[s] for s in slots)
+    n = {By.ALL: LANES * who.warps, By.WARP_LEADERS: who.warps, By.LEADER: 1}[e.by]
+    out: list[Step] = []
+    for issuer, emit in emits:
+        alone = issuer is Issuer.LEADER and n > 1
+        if not alone or who.warp == 0:
+            step = Step(Do.ACCESS, e.by is By.ALL and not alone, None, None, None, e, iteration, names)
+            emit(env, who, step, 1 if alone else n, out)
+    return out

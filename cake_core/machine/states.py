@@ -1,0 +1,393 @@
+"""All interleavings of a small scenario: states, each seen once.
+
+Only steps that others can notice interleave: waits, arrivals, copies that set out, meetings. What an agent does between two of them is
+in use as long as the agent stands before the second, so two accesses race if there is a state in which both are in use; that is exact,
+for nothing between two such steps can be held up. Threads that meet go on in one step, and bytes arrive when they complete a
+phase: before, no one can tell. Initialisation, fences and what follows the last step of a CTA are asked of the vector clocks
+(`schedule.py`), for which one schedule is enough.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from cake_core.machine.outcome import Fault, Kind, Site
+from cake_core.machine.places import overlap
+from cake_core.machine.program import LANES, Do, Step, Touch
+from cake_core.machine.threads import Agent, Cluster, FaultFound
+
+#: Steps that interleave. COMMIT and DRAIN only of queues that warps issue together.
+SEEN = frozenset({Do.WAIT, Do.ARRIVE, Do.ENGINE_ARRIVE, Do.COPY, Do.MEET, Do.EXIT})
+#: Copies to one barrier of which all sets are tried.
+SETS = 6
+
+
+@dataclass(slots=True, eq=False)
+class Use:
+    """A touch that is in use. `number`: of an engine's operation, its place among those of its thread; None for others."""
+
+    touch: Touch
+    agent: Agent
+    step: Step
+    engine: str | None = None
+    number: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Stop:
+    """An agent stands before `step`. `uses`: what may still be going on; `committed`: groups of queues issued together."""
+
+    step: Step
+    uses: list[Use]
+    committed: dict[str, int]
+    issued: dict[str, int]
+    engine: list[Use] = field(default_factory=list)
+
+
+def stops_of(agent: Agent) -> list[Stop]:
+    """All stops of an agent, the last one before its exit."""
+    out: list[Stop] = []
+    now: list[Use] = []  # since the last stop
+    behind: list[Use] = []  # of lanes that need not have followed the leading one
+    groups: dict[tuple[bool, str], list[list[Use]]] = {}
+    engine: list[Use] = []
+    committed: dict[str, int] = {}
+    issued: dict[str, int] = {}
+    lanes = True
+    i = 0
+    while (step := agent.step(i)) is not None:
+        i += 1
+        match step.do:
+            case Do.ACCESS:
+                made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
+                now += made
+                behind += made if step.all and lanes else ()
+            case Do.GROUP:
+                made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
+                groups.setdefault((step.all, step.b), [[]])[-1] += made
+            case Do.ENGINE:
+                issued[step.b] = issued.get(step.b, 0) + 1
+                engine = [*engine, *(Use(t, agent, step, step.b, issued[step.b]) for t in step.a)]
+            case Do.COMMIT:
+                for every in (True, False):
+                    if (every, step.a) in groups and (step.all or not every):
+                        groups[every, step.a].append([])
+                committed[step.a] = committed.get(step.a, 0) + 1
+            case Do.CONVERGE:
+                behind = []
+        together = step.do is Do.DRAIN and step.a in agent.collective
+        if step.do in SEEN or together:
+            flying = [u for gs in groups.values() for g in gs for u in g]
+            out.append(Stop(step, [*now, *behind, *flying], dict(committed), dict(issued), engine))
+            now = []
+            if step.all and step.do in (Do.ARRIVE, Do.ENGINE_ARRIVE) or step.do is Do.MEET:
+                behind = []
+        if step.do is Do.DRAIN:
+            for every in (True, False):
+                if (gs := groups.get((every, step.a))) and (step.all or not every):
+                    over = gs[: max(0, len(gs) - 1 - step.b)]
+                    for g in over:
+                        g[:] = [u for u in g if step.c and u.touch.write]
+    return out
+
+
+State = tuple
+
+
+class Search:
+    """`count`: states seen; `limit`: what ended the search early, "" if nothing did."""
+
+    def __init__(self, cluster: Cluster, limit: int, end: float, first: bool) -> None:
+        self.cluster, self.most, self.end, self.first = cluster, limit, end, first
+        self.count, self.limit = 0, ""
+        self.faults: dict[tuple, Fault] = {}
+        self.stops = [stops_of(a) for a in cluster.agents]
+        for cta in range(cluster.facts.cluster):
+            for name in cluster.facts.barriers:
+                cluster.places.array(cta, name)
+        self.barriers = cluster.places.barriers
+        self.pairs: dict[tuple, Fault | None] = {}
+        self.parents: dict[State, tuple[State | None, tuple]] = {}
+
+    def run(self) -> list[Fault]:
+        try:
+            self._run()
+        except FaultFound as e:
+            self.faults.setdefault(e.fault.key, e.fault)
+        return list(self.faults.values())
+
+    def _run(self) -> None:
+        # positions; of each barrier (pending, bytes, phase); copies (agent, position, which, phase); arrivals (agent, position, which);
+        # operations of an agent's engines that are known to be over; who has come to a meeting and gone on
+        start = (
+            (0,) * len(self.stops),
+            tuple((b.count, 0, 0) for b in self.barriers),
+            (),
+            (),
+            (0,) * len(self.stops),
+            (),
+        )
+        self.parents[start] = None, ()
+        todo = [start]
+        while todo:
+            state = todo.pop()
+            self.count += 1
+            if self.count >= self.most or self.count % 256 == 0 and time.monotonic() > self.end:
+                self.limit = f"{self.most} states" if self.count >= self.most else "time"
+                return
+            self._races(state)
+            nexts = list(self._next(state))
+            if not nexts:
+                self._end(state)
+            for label, new in nexts:
+                if new not in self.parents:
+                    self.parents[new] = state, label
+                    todo.append(new)
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def _next(self, state: State):
+        pos, phases, flights, arrivals, over, met = state
+        eager = next((i for i, p in enumerate(pos) if self._eager(i, p, over)), None)
+        for i in range(len(pos)) if eager is None else (eager,):
+            if pos[i] < len(self.stops[i]):
+                yield from self._step(state, i)
+        if eager is not None:
+            return
+        yield from self._meetings(state)
+        for k, (i, p, which) in enumerate(arrivals):
+            step = self.stops[i][p].step
+            b = step.a[which]
+            new = self._arrive(state, phases, b.id, step.c, 0, i, step)
+            done = self.stops[i][p].issued.get(step.b, 0)
+            spoken = over[:i] + (max(over[i], done),) + over[i + 1 :]
+            yield (i, step), (pos, new, flights, arrivals[:k] + arrivals[k + 1 :], spoken, met)
+        for b, (pending, tx, phase) in enumerate(phases):
+            mine = [f for f in flights if self._delivery(f)[1].id == b] if not pending else ()
+            for chosen in _sets(mine, tx, lambda f: self._delivery(f)[2]):
+                for f in chosen:
+                    if f[3] != phase:
+                        self._tell(
+                            Kind.OVERRUN, f"bytes count in phase {phase}, the copy set out in phase {f[3]}", b, phase, f[0], self._copy(f), state
+                        )
+                rest = tuple(f for f in flights if f not in chosen)
+                new = phases[:b] + ((self.barriers[b].count, 0, phase + 1),) + phases[b + 1 :]
+                yield (chosen[0][0], self._copy(chosen[0])), (pos, new, rest, arrivals, over, met)
+
+    def _eager(self, i: int, p: int, over: tuple) -> bool:
+        """Whether the next step only sets something out while nothing is in use: then no one can tell when it happens."""
+        stops = self.stops[i]
+        if p >= len(stops):
+            return False
+        stop = stops[p]
+        idle = not stop.uses and all(u.number <= over[i] for u in stop.engine)
+        return idle and stop.step.do in (Do.COPY, Do.ENGINE_ARRIVE, Do.EXIT)
+
+    def _copy(self, flight: tuple) -> Step:
+        return self.stops[flight[0]][flight[1]].step
+
+    def _delivery(self, flight: tuple) -> tuple:
+        return self._copy(flight).b[flight[2]]
+
+    def _step(self, state: State, i: int):
+        pos, phases, flights, arrivals, over, met = state
+        agent, stop = self.cluster.agents[i], self.stops[i][pos[i]]
+        step = stop.step
+        moved = pos[:i] + (pos[i] + 1,) + pos[i + 1 :]
+        match step.do:
+            case Do.WAIT:
+                if (phases[step.a.id][2] - 1) % 2 == int(step.b):
+                    yield (i, step), (moved, phases, flights, arrivals, over, met)
+            case Do.ARRIVE:
+                new = self._arrive(state, phases, step.a.id, step.b, step.c, i, step)
+                yield (i, step), (moved, new, flights, arrivals, over, met)
+            case Do.ENGINE_ARRIVE:
+                more = tuple((i, pos[i], k) for k in range(len(step.a)))
+                yield (i, step), (moved, phases, flights, tuple(sorted(arrivals + more)), over, met)
+            case Do.COPY:
+                more = tuple((i, pos[i], k, phases[b.id][2]) for k, (_, b, _) in enumerate(step.b))
+                yield (i, step), (moved, phases, tuple(sorted(flights + more)), arrivals, over, met)
+            case Do.DRAIN:
+                done = stop.committed.get(step.a, 0) - step.b
+                others = [a.id for a in self.cluster.members(agent)]
+                if all(self._committed(k, pos[k], step.a) >= done for k in others):
+                    yield (i, step), (moved, phases, flights, arrivals, over, met)
+            case Do.MEET if not step.c:
+                if any(m[0] == step.a and m[1] == i for m in met):
+                    self._fatal(Kind.NAMED, "the same threads come twice in one generation", i, step, state)
+                gone = tuple(sorted((*met, (step.a, i, pos[i]))))
+                yield (i, step), (moved, phases, flights, arrivals, over, gone)
+            case Do.EXIT:
+                yield (i, step), (moved, phases, flights, arrivals, over, met)
+
+    def _committed(self, i: int, p: int, queue: str) -> int:
+        stops = self.stops[i]
+        return stops[p].committed.get(queue, 0) if p < len(stops) else 1 << 30
+
+    def _arrive(self, state: State, phases: tuple, b: int, n: int, announced: int, i: int, step: Step) -> tuple:
+        pending, tx, phase = phases[b]
+        if n > pending:
+            place = self.barriers[b]
+            told = f"'{place.name}'[{place.index}] of CTA {place.cta} is short of {pending} arrivals in phase {phase}, {n} come"
+            self._fatal(Kind.ARRIVALS, told, i, step, state, resource=place.name, slot=(place.index,), phase=phase, cta=place.cta)
+        pending, tx = pending - n, tx + announced
+        # bytes that have to come come in one step with the end of the phase
+        new = (self.barriers[b].count, 0, phase + 1) if not pending and not tx else (pending, tx, phase)
+        return phases[:b] + (new,) + phases[b + 1 :]
+
+    def _meetings(self, state: State):
+        pos, phases, flights, arrivals, over, met = state
+        standing: dict[tuple, list[int]] = {}
+        for i, p in enumerate(pos):
+            if p < len(self.stops[i]) and (s := self.stops[i][p].step).do is Do.MEET and s.c:
+                standing.setdefault(s.a, []).append(i)
+        for key, who in standing.items():
+            before = [m for m in met if m[0] == key]
+            steps = [self.stops[i][pos[i]].step for i in who]
+            wanted = {s.b for s in steps} | {self.stops[m[1]][m[2]].step.b for m in before}
+            if len(wanted) > 1:
+                self._fatal(Kind.NAMED, f"barrier {key} is to collect {' or '.join(map(str, sorted(wanted)))} threads", who[-1], steps[-1], state)
+            come = sum(LANES * self.cluster.agents[i].warps for i in (*who, *(m[1] for m in before)))
+            if come > steps[0].b:
+                self._fatal(Kind.NAMED, f"{come} threads come to barrier {key}, which collects {steps[0].b}", who[-1], steps[-1], state)
+            if come == steps[0].b:
+                moved = tuple(p + 1 if i in who else p for i, p in enumerate(pos))
+                yield (who[-1], steps[-1]), (moved, phases, flights, arrivals, over, tuple(m for m in met if m[0] != key))
+
+    # --- what is asked of a state ------------------------------------------------------------------------------------
+
+    def _races(self, state: State) -> None:
+        pos, _, flights, _, over, _ = state
+        at = [(i, p, over[i]) for i, p in enumerate(pos) if p < len(self.stops[i])]
+        at += [("copy", *f[:3]) for f in flights]
+        for x, y in combinations(at, 2):
+            key = x, y
+            if key not in self.pairs:
+                self.pairs[key] = self._pair(self._uses(x), self._uses(y))
+            if (fault := self.pairs[key]) is not None and fault.key not in self.faults:
+                self._found(fault, state)
+
+    def _uses(self, key: tuple) -> list[Use]:
+        if key[0] == "copy":
+            _, i, p, k = key
+            step = self.stops[i][p].step
+            return [Use(t, self.cluster.agents[i], step, "copy") for t in (*step.b[k][0], *step.a)]
+        i, p, over = key
+        stop = self.stops[i][p]
+        return [*stop.uses, *(u for u in stop.engine if u.number > over)]
+
+    def _pair(self, left: list[Use], right: list[Use]) -> Fault | None:
+        for a in left:
+            for b in right:
+                x, y = a.touch, b.touch
+                if a.agent is b.agent and not (a.engine == b.engine == "copy" and a.step is not b.step) or not (x.write or y.write):
+                    continue
+                if x.atomic and y.atomic or not _meets(x, y):
+                    continue
+                s, t = a.step, b.step
+                same = (a.agent.cta, a.agent.name, a.agent.instance) == (b.agent.cta, b.agent.name, b.agent.instance)
+                if same and s.event is t.event and s.iteration == t.iteration:
+                    continue
+                place = x.location
+                told = f"'{place.name}'{list(place.slot)} of CTA {place.cta} is {'written' if x.write else 'read'} while it is {'written' if y.write else 'read'}"
+                return Fault(Kind.RACE, told, place.name, place.slot, cta=place.cta, first=a.agent.site(s), second=b.agent.site(t))
+        return None
+
+    def _end(self, state: State) -> None:
+        pos, phases, flights, _, _, _ = state
+        stuck = [i for i, p in enumerate(pos) if p < len(self.stops[i])]
+        if stuck:
+            blocked = tuple((self.cluster.agents[i].site(s), self._needs(s, phases)) for i in stuck for s in [self.stops[i][pos[i]].step])
+            self._found(Fault(Kind.DEADLOCK, "no one can go on", second=blocked[0][0], blocked=blocked), state)
+        elif flights:
+            f = flights[0]
+            self._tell(Kind.IN_FLIGHT, "a copy is on its way when all threads have ended", self._delivery(f)[1].id, None, f[0], self._copy(f), state)
+
+    def _needs(self, step: Step, phases: tuple) -> str:
+        if step.do is Do.WAIT:
+            b = step.a
+            pending, tx, phase = phases[b.id]
+            return f"parity {int(step.b)} of '{b.name}'[{b.index}] in CTA {b.cta}, whose phase {phase} is short of {pending} arrivals and {tx} bytes"
+        return "others at a barrier" if step.do is Do.MEET else "other warps of its instance"
+
+    # --- telling ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, kind: Kind, told: str, b: int, phase: int | None, i: int, step: Step, state: State) -> None:
+        place = self.barriers[b]
+        fault = Fault(
+            kind,
+            f"'{place.name}'[{place.index}] of CTA {place.cta}: {told}",
+            place.name,
+            (place.index,),
+            phase,
+            place.cta,
+            second=self.cluster.agents[i].site(step),
+        )
+        if fault.key not in self.faults:
+            self._found(fault, state)
+
+    def _fatal(self, kind: Kind, told: str, i: int, step: Step, state: State, **more) -> None:
+        raise FaultFound(Fault(kind, told, second=self.cluster.agents[i].site(step), trail=self._trail(state), **more))
+
+    def _found(self, fault: Fault, state: State) -> None:
+        told = Fault(
+            fault.kind,
+            fault.message,
+            fault.resource,
+            fault.slot,
+            fault.phase,
+            fault.cta,
+            fault.first,
+            fault.second,
+            fault.blocked,
+            self._trail(state),
+        )
+        self.faults.setdefault(fault.key, told)
+        if self.first:
+            raise FaultFound(told)
+
+    def _trail(self, state: State) -> tuple[Site, ...]:
+        out = []
+        while (before := self.parents[state])[0] is not None:
+            state, (i, step) = before
+            if step.event is not None:
+                out.append(self.cluster.agents[i].site(step))
+        return tuple(reversed(out))
+
+
+def small(cluster: Cluster, limit: int) -> bool:
+    """Whether there can't be many more states than `limit`."""
+    bound = 1
+    for a in cluster.agents:
+        i = seen = 0
+        while (step := a.step(i)) is not None:
+            seen += step.do in SEEN
+            i += 1
+        bound *= seen + 1
+        if bound > 1000 * limit:
+            return False
+    return True
+
+
+def _meets(x: Touch, y: Touch) -> bool:
+    a, b = x.location, y.location
+    if a is b:
+        return overlap(x.box, y.box)
+    if b in a.aliases:
+        (first, last), (lo, hi) = a.span(x.box), b.span(y.box)
+        return first < hi and lo < last
+    return False
+
+
+def _sets(flights, tx: int, size):
+    """Sets of copies that bring just the bytes which are missing."""
+    if not flights:
+        return
+    if sum(map(size, flights)) == tx:
+        yield flights
+    for n in range(1, min(len(flights), SETS)):
+        for chosen in combinations(flights[:SETS], n):
+            if sum(map(size, chosen)) == tx:
+                yield list(chosen)
