@@ -137,6 +137,12 @@ def _assigned(body: ir.Block):
             yield from (b.name for b in s.bindings)
 
 
+def _index_type(s: For) -> Scalar | None:
+    """The type of a loop's index: as uniform as its bounds."""
+    types = [t for t in (s.lo.type, s.hi.type if s.hi is not None else None) if isinstance(t, Scalar)]
+    return max(types, key=lambda t: t.level, default=None)
+
+
 @dataclass(slots=True)
 class _Scope:
     """Reads statements of one block. `env`: what names stand for; `variables`: names that events set."""
@@ -173,16 +179,16 @@ class _Scope:
         lo, hi = self.value(s.lo), self.value(s.hi)
         step = s.words.get("step")
         inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
-        var = inner._bind(s.pattern[0])
+        var = inner._bind(s.pattern[0], _index_type(s))
         body = tuple(node for x in s.body for node in inner.statement(x))
         self.taken.discard(var)
         return Loop(number, var, lo, hi, self.value(step) if step is not None else Int(1), body, s.span)
 
-    def _bind(self, name: str) -> str:
-        """A name for a value that holds from here on: its own, if nothing around it has it."""
+    def _bind(self, name: str, type=None) -> str:
+        """A name for a value of `type` that holds from here on: its own, if nothing around it has it."""
         own = name if name not in self.taken and (name not in self.variables or name not in self.env) else f"{name}_{self.reader.number()}"
         self.taken.add(own)
-        self.env[name] = Name(own)
+        self.env[name] = Name(own, type=type)
         return own
 
     def _if(self, s: If, by: By, warp: int | None) -> tuple[Node, ...]:
@@ -234,9 +240,9 @@ class _Scope:
                         continue
                     value = self.value(b.value)
                     if not self._known(value):
-                        out.append(Set(self._bind(b.name), None))
+                        out.append(Set(self._bind(b.name, b.value.type), None))
                     elif self._varies(value):
-                        out.append(Set(self._bind(b.name), value))
+                        out.append(Set(self._bind(b.name, b.value.type), value))
                     else:
                         self.env[b.name] = value
                 return tuple(out)

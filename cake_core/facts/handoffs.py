@@ -30,10 +30,10 @@ from cake_core.facts.schema import (
 )
 from cake_core.ir.build import binary
 from cake_core.ir.flow import conjuncts
-from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name
+from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Option, Unary
 from cake_core.ir.places import names
 from cake_core.ir.plan import RolePlan
-from cake_core.ir.types import Level, Scalar
+from cake_core.ir.types import Level, Scalar, Tile
 from cake_core.source import Span
 
 
@@ -76,7 +76,27 @@ def _uniform(test: Expr) -> bool:
         return True
     if isinstance(test.type, Scalar) and test.type.level <= Level.CTA:
         return True
-    return all("." not in n.id and n.id != "warp" and isinstance(n.type, Scalar) and n.type.level <= Level.INSTANCE for n in names(test))
+    return all("." not in n.id and n.id != "warp" and isinstance(n.type, Scalar) and n.type.level <= Level.INSTANCE for n in _values(test))
+
+
+def _values(e) -> Iterator[Name]:
+    """The names of scalars in an expression. A tensor that is read stands for a function of its indices."""
+    for n in names(_arguments(e)):
+        if not isinstance(n.type, Tile):
+            yield n
+
+
+def _arguments(e):
+    """The expression without the names of the functions in it."""
+    if isinstance(e, Call):
+        return tuple(_arguments(a.value if isinstance(a, Option) else a) for a in e.args)
+    if isinstance(e, Binary):
+        return (_arguments(e.left), _arguments(e.right))
+    if isinstance(e, Cond):
+        return (_arguments(e.test), _arguments(e.then), _arguments(e.other))
+    if isinstance(e, Unary):
+        return _arguments(e.operand)
+    return e
 
 
 @dataclass(slots=True)

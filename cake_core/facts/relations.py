@@ -170,7 +170,11 @@ RELATIONS: dict[str, Relation] = {
                 Column("uniform", BOOL, "all threads of all instances decide alike"),
             ),
         ),
-        Relation("event", "A statement that does something.", HAPPENS),
+        Relation(
+            "event",
+            "A statement that does something.",
+            (*HAPPENS, Column("remote", BOOL, "it touches memory or a barrier of another CTA of the cluster")),
+        ),
         Relation(
             "barrier",
             "An array of barriers with arrival counts, in shared memory.",
@@ -223,6 +227,14 @@ RELATIONS: dict[str, Relation] = {
             Column("size", EXPR, "elements, one a dimension of the shape", many=True),
             Column("atomic", BOOL, "read and write in one step"),
             _CTA,
+        ),
+        _happens(
+            "barrier_use",
+            "A barrier is used, in whatever way: waited for, arrived at, told of bytes.",
+            Column("barrier", "barrier", "which array"),
+            Column("index", EXPR, "which barrier of it"),
+            _enum("how", ("wait", "arrive", "engine", "bytes"), "a wait, a thread's arrival, an engine's, the bytes of a copy"),
+            Column("remote", BOOL, "the barrier may be that of another CTA"),
         ),
         _happens("init", "All barriers of an array start their phase 0.", Column("barrier", "barrier", "which")),
         _happens(

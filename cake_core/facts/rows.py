@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from cake_core.architecture import Architecture
-from cake_core.effects import Fence, Free, GridOrder, Reserve
+from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
 from cake_core.facts.handoffs import HandOff, hand_offs, named_meetings, threads, uniform
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
 from cake_core.facts.schema import (
@@ -16,6 +16,7 @@ from cake_core.facts.schema import (
     Access,
     Act,
     Arrive,
+    BarrierRef,
     Block,
     Branch,
     Commit,
@@ -261,10 +262,16 @@ class _Order:
             "loop": loop.id if loop else None,
             "guarded": guarded,
         }
-        self.rows.add("event", e.id, e.span, Site(role, part, e, None), **common)
+        remote = any(_remote(act) for act in e.acts)
+        self.rows.add("event", e.id, e.span, Site(role, part, e, None), **common, remote=remote)
         for n, act in enumerate(e.acts):
             relation, values = self.act(act)
-            self.rows.add(relation, f"{e.id}.{n}", e.span, Site(role, part, e, act), **common, **values)
+            site = Site(role, part, e, act)
+            self.rows.add(relation, f"{e.id}.{n}", e.span, site, **common, **values)
+            if (use := _barrier_use(act)) is not None:
+                barrier, how = use
+                where = {"barrier": barrier.name, "index": barrier.index, "how": how, "remote": _remote(act)}
+                self.rows.add("barrier_use", f"{e.id}.{n}", e.span, site, **common, **where)
         for n, s in enumerate(e.sets, len(e.acts)):
             self.rows.add("assign", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
 
@@ -324,6 +331,31 @@ class _Order:
             "atomic": a.atomic,
             "cta": a.cta,
         }
+
+
+def _barrier_use(act: Act) -> tuple[BarrierRef, str] | None:
+    match act:
+        case Wait(barrier):
+            return barrier, "wait"
+        case Arrive(barrier):
+            return barrier, "arrive"
+        case EngineArrive(barrier):
+            return barrier, "engine"
+        case Access(mode=Mode.WRITE, completion=WithBytes(barrier)):
+            return barrier, "bytes"
+    return None
+
+
+def _remote(act: Act) -> bool:
+    """Whether it touches another CTA of the cluster."""
+    match act:
+        case Access(cta=cta, completion=completion):
+            return cta is not None or isinstance(completion, WithBytes) and (completion.mask is not None or completion.cta is not None)
+        case Arrive(cta=cta):
+            return cta is not None
+        case EngineArrive(mask=mask):
+            return mask is not None
+    return False
 
 
 # --- what is counted ---------------------------------------------------------------------------------------------

@@ -84,6 +84,9 @@ def _check(node: ast.Node, scope: Scope) -> ast.Node:
             _same(a, b, node.span)
             return replace(node, left=a, right=b, sort=CONDITION)
         case ast.Binary("<" | "<=" | ">" | ">=", left, right):
+            a, b = _check(left, scope), _check(right, scope)
+            if a.sort.kind == b.sort.kind == TEXT:  # as letters stand in the alphabet
+                return replace(node, left=a, right=b, sort=CONDITION)
             return replace(node, left=_number(left, scope), right=_number(right, scope), sort=CONDITION)
         case ast.Binary(_, left, right):
             a, b = _number(left, scope), _number(right, scope)

@@ -150,6 +150,8 @@ class Evaluator:
         return value
 
     def _arithmetic(self, op: str, a, b, span: Span):
+        if isinstance(a, str):
+            return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
         if not isinstance(a, Expr) and not isinstance(b, Expr):
             if op in ("/", "%") and b == 0:
                 raise Undecidable("a division by zero", span)

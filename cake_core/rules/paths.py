@@ -9,7 +9,7 @@ meeting, what is pending goes to whoever waits there, whatever the slot: more wa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Arrive, Block, Branch, By, EngineArrive, Event, Loop, Meet, Wait, While, WithBytes, events, walk
@@ -59,6 +59,10 @@ def missed(shape: Path, rows: Rows, where: Callable[[Row | None, Row | None], bo
     """The ways that lack what must be passed, one a pair of events, in text order; and how many pairs there are on a way at all."""
     flow = _Flow(shape, rows, where)
     flow.run()
+    if not flow.met:  # all was passed: without what is passed, is there any way at all?
+        there = _Flow(replace(shape, must_pass=()), rows, where)
+        there.run()
+        return [], len(there.met)
     return sorted(flow.found.values(), key=_order), len(flow.met)
 
 
