@@ -32,12 +32,14 @@ sources are issues and pull requests of public repositories.
 Who must find a wrong text: the **compiler**, by the code that is named, does so today. A **rule**: nothing but a proof over all
 schedules can, and today the text builds. **Inexpressible**: no text of this language has the failure; what comes nearest stands in the
 folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy for fences alone.
+
+A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may say that it cannot tell.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """What the finding must name: the line of the text, and where they are known its role and the resource."""
+    """What the finding must name. `line`: of the access that is hit, or of the wait, arrival or declaration that is wrong."""
 
     line: int
     role: str | None = None
@@ -61,7 +63,8 @@ class Bad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One folder. `control`: another whose right texts this one's wrong ones are edits of."""
+    """One folder. `control`: another whose right texts this one's wrong ones are edits of. `hard`: right texts, by name, of which a
+    checker may say that it cannot tell, and the reason; to call one wrong is a false alarm all the same."""
 
     folder: Path
     case: str
@@ -72,6 +75,7 @@ class Case:
     form: str
     note: str | None = None
     control: str | None = None
+    hard: dict[str, str] = field(default_factory=dict)
     bad: tuple[Bad, ...] = field(default=())
 
     @property
@@ -116,7 +120,7 @@ def page(found: list[Case]) -> str:
 
 def _found_by(c: Case) -> str:
     parts = dict.fromkeys(_one(b) for b in c.bad)
-    return "<br>".join(parts) or "no finding: it is right"
+    return "<br>".join(parts) or f"no finding: it is right{', and hard' if c.hard else ''}"
 
 
 def _one(b: Bad) -> str:

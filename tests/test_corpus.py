@@ -131,6 +131,7 @@ def _different(a: list[str], b: list[str]) -> int:
 def test_a_case_is_whole(case):
     assert case.category in evidence.CATEGORIES
     assert case.good, "no right text"
+    assert set(case.hard) <= {p.name for p in case.folder.glob("good*.cake")}
     assert {b.text for b in case.bad} == {p.name for p in case.folder.glob("bad*.cake")}
     assert {p.suffix for p in case.folder.iterdir()} <= {".cake", ".toml"}
     for path in [*case.folder.glob("*.cake")]:

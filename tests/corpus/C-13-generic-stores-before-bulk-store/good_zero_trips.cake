@@ -7,7 +7,7 @@ kernel total(R: i32, N: i32, X: in f32[N, R, 256], Y: out f32[R, 256])
   let t_total = t_r
   launch t_total persistent
   shared d: f32[2][256] at 0
-  role work: 4 warps at 0 {
+  role work: 1 warp at 0 {
     var t_n = 0
     frag x: f32[256] vec 2 layout vector
     for t_i in cluster.id .. t_total step cluster.count {
@@ -16,14 +16,14 @@ kernel total(R: i32, N: i32, X: in f32[N, R, 256], Y: out f32[R, 256])
       if leader {
         tma.store.wait.read 1
       }
-      bar.sync 1 threads 128
+      warp.sync
       store d[t_n % 2] <- x by 8
       for j in 0 .. N {
         x = x + load(X[j, r, 0 +: 256], by = 8)
         store d[t_n % 2] <- x by 8
       }
       fence.proxy.async
-      bar.sync 1 threads 128
+      warp.sync
       if leader {
         tma.store Y[r, 0 +: 256] <- d[t_n % 2]
         tma.store.commit

@@ -65,7 +65,6 @@ kernel gemm(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D: out f
       for k in 0 .. nk {
         let s = ab_wait % 4
         mbarrier.wait ab_full[s] parity ab_wait / 4 % 2
-        tcgen05.fence.after
         ab_wait = ab_wait + 1
         if leader {
           tcgen05.mma acc[u] += a[s] @ b[s].T init k == 0
