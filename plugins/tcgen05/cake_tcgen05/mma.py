@@ -33,6 +33,8 @@ MOST_N = 256
 #: N in steps that every kind takes at M = 128, and at M = 256 in a pair (PTX ISA, tcgen05.mma, table of shapes; CUTLASS,
 #: cute/arch/mma_sm100_umma.hpp, whose assertions are narrower than the table in places; what both admit is admitted here).
 STEP_N = {False: 16, True: 32}
+#: At M = 64; rows of B along N of 8-bit elements need 16 (the same tables).
+STEP_N_64 = 8
 SCALE_WORDS = ("scale_a", "scale_b")
 COLUMN_BYTES = 4
 
@@ -41,8 +43,8 @@ COLUMN_BYTES = 4
 class Mma(Operation):
     """`tcgen05.mma d += a @ b [init c]`, or `d = a @ b`, which starts from zero; `init c` does so where the condition c holds.
 
-    d: f32 [128, N] in tensor memory, N of 16 up to 256. A: `[128, K]` in shared or tensor memory, or the `.T` of a `[K, 128]`
-    in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
+    d: f32 [M, N] in tensor memory, M = 128 and N of 16 up to 256, or M = 64 and N of 8. A: `[M, K]` in shared or tensor memory, or the
+    `.T` of a `[K, M]` in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
     two of bf16, two of f16, or of e4m3 and e5m2 in any mixture; two of f32 with `kind tf32`, which takes 19 bits of each.
 
     With `scale_a x scale_b y` every 32 elements of a row along K, e4m3 or e5m2, are multiplied by their scale; K is then 128 and N a
@@ -121,7 +123,7 @@ class Mma(Operation):
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, (a_side, b_side) = cx.b, factors(op)
         kind, n = kind_of(a_side.elem.name, b_side.elem.name, _scaled(op)), op.operands[0].type.shape[1]
-        rows = LANES * (2 if cx.pair else 1)
+        rows = op.operands[0].type.shape[0] * (2 if cx.pair else 1)
         turned = not a_side.k_major, not b_side.k_major
         opcode = f"tcgen05.mma.{cta_group(cx)}.kind::{kind.name}" + (".block_scale.scale_vec::1X" if kind.scaled else "")
         accumulate = _accumulates(op, cx)
@@ -165,13 +167,14 @@ def _check_memory(op: Op, a: Factor, b: Factor) -> None:
     d = op.operands[0]
     if d.type.slots:
         raise fail("type/slot", f"'{root(d).id}' needs an index for its slot", d.span)
-    rows = place_of(d, root(d).type).parts[0]
-    if rows.lo != Int(0) or rows.size != LANES:
+    declared = root(d).type
+    rows = place_of(d, declared).parts[0]
+    if rows.lo != Int(0) or rows.size != declared.shape[0]:
         raise fail(
             "ptx/tcgen05-rows",
-            f"this part of '{root(d).id}' is not all of its {LANES} rows",
+            f"this part of '{root(d).id}' is not all of its {declared.shape[0]} rows",
             d.span,
-            why="not implemented: products of fewer rows",
+            why="a product fills all rows of a buffer, 128 or 64",
         )
     check_spaces(op, a, b, "tmem", "tensor memory")
 
@@ -235,8 +238,12 @@ def _check_shapes(op: Op, a: Factor, b: Factor, cx: CheckContext) -> None:
     n = op.operands[0].type.shape[1]
     halves = "each CTA of a pair holds half of B's columns" if cx.pair else None
     check_agreement(op, a, b, n // 2 if cx.pair else n, " in each CTA of the pair" if cx.pair else "", halves)
+    m = op.operands[0].type.shape[0]
     step, depth = LANES if _scaled(op) else STEP_N[cx.pair], STEP_BYTES // a.elem.bytes
+    if m < LANES and (a.elem.bytes > 1 or b.k_major):
+        step = STEP_N_64
     for what, value, fine, rule in (
+        ("M", m, m == LANES or not (cx.pair or _scaled(op)), f"{LANES}, " + ("in each CTA of a pair" if cx.pair else "with block scales")),
         (
             "N",
             n,

@@ -1,4 +1,5 @@
-"""Loads and stores of tensor memory by the threads of four warps: shape .32x32b, a row a thread.
+"""Loads and stores of tensor memory by the threads of four warps: of 128 rows a row a thread (.32x32b), of 64 rows as an accumulator
+lies that a warp's matrix instruction leaves (.16x256b).
 
 Warp w of a warpgroup reaches lanes 32 w to 32 w + 31 (PTX ISA, tcgen05 access restrictions), so that a role that moves whole
 tiles is four warps that start at a multiple of four. The lane stands in the address. Both are asynchronous: `tcgen05.wait.ld`
@@ -14,16 +15,39 @@ from cake_core.diagnostics import fail
 from cake_core.effects import Access, CommitGroup, Effect, InGroup, Mode, Proxy, WaitGroup
 from cake_core.ir.nodes import Expr, Int, Name, Op
 from cake_core.ir.places import fragments_in, place_of, root
+from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import Scalar, Tile
 from cake_core.primitive import CheckContext, LowerContext, Operation, Parameter
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_tcgen05.engine import CAPABILITIES, LANES
 from cake_tcgen05.layout import LAYOUT
 
-#: `.num` of an instruction: a power of two up to this many registers.
-MOST_REGISTERS = 128
 WARPS = 4
 LOADS, STORES = "tcgen05.ld", "tcgen05.st"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an instruction moves, by the rows of the buffer: units of so many registers and columns, `.num` of them, a power of two up to
+    `most`. `bits`: of elements."""
+
+    name: str
+    layout: str
+    registers: int
+    columns: int
+    most: int
+    bits: tuple[int, ...]
+
+
+#: PTX ISA, tcgen05 data movement shapes. The rows that .16x256b moves from lane 32 w on are those that warp w has of 64.
+SHAPES = {
+    LANES: Shape("32x32b", LAYOUT.name, 1, 1, 128, (16, 32)),
+    64: Shape("16x256b", "mma", 4, 8, 32, (32,)),
+}
+
+
+def shape_of(memory: Expr) -> Shape:
+    return SHAPES[root(memory).type.shape[0]]
 
 
 def check_move(op: Op, memory: Expr, registers: Expr, cx: CheckContext) -> None:
@@ -40,35 +64,49 @@ def check_move(op: Op, memory: Expr, registers: Expr, cx: CheckContext) -> None:
         )
     if tile.slots:
         raise fail("type/slot", f"'{root(memory).id}' needs an index for its slot", memory.span)
-    rows = place_of(memory, root(memory).type).parts[0]
-    if rows.lo != Int(0) or rows.size != LANES:
+    shape, declared = shape_of(memory), root(memory).type
+    rows = place_of(memory, declared).parts[0]
+    if rows.lo != Int(0) or rows.size != declared.shape[0]:
         raise fail(
             "ptx/tcgen05-rows",
-            f"this part of '{root(memory).id}' is not all of its {LANES} rows",
+            f"this part of '{root(memory).id}' is not all of its {declared.shape[0]} rows",
             memory.span,
-            why="each thread moves its row",
+            why="each thread moves what it holds of all rows",
         )
     if isinstance(held, Scalar) or held.elem != tile.elem:
         raise fail("type/element", f"'{root(memory).id}' holds {tile.elem}, the registers a {held}", op.span, why="a move does not convert")
     if tuple(held.shape) != tuple(tile.shape):
         raise fail("type/shape", f"'{root(memory).id}' is a tile of {list(tile.shape)}, the registers one of {list(held.shape)}", op.span)
-    if tile.elem.bits not in (16, 32):
+    if tile.elem.bits not in shape.bits:
+        sizes = " and ".join(map(str, shape.bits))
         raise fail(
-            "type/element", f"'{op.name}' of {tile.elem}", op.span, why="not implemented: elements of other sizes than 16 and 32 bits"
+            "type/element",
+            f"'{op.name}' of {tile.elem} in {declared.shape[0]} rows",
+            op.span,
+            why=f"not implemented: elements of other sizes than {sizes} bits",
+        )
+    if shape.registers > 1 and tile.shape[1] % shape.columns:
+        raise fail(
+            "type/shape", f"{tile.shape[1]} columns of '{root(memory).id}'", memory.span, why=f"they are moved {shape.columns} at a time"
         )
     for name in (f.id for f in fragments_in(registers)):
-        declared = cx.declaration(name)
-        if declared is not None and (layout := declared.words.get("layout")) is not None and layout != Name(LAYOUT.name):
+        found = cx.declaration(name)
+        if found is None or (layout := found.words.get("layout")) is None:
+            continue
+        if layout != Name(shape.layout) or warp_grid(found.words, cx.warps) != (WARPS, 1):
             raise fail(
-                "ptx/tcgen05-layout", f"'{name}' does not lie a row a thread", op.span, fix=f"declare it with `layout {LAYOUT.name}`"
+                "ptx/tcgen05-layout",
+                f"'{name}' does not lie as '{op.name}' moves {declared.shape[0]} rows",
+                op.span,
+                fix=f"declare it with `layout {shape.layout}`" + (", without `grid`" if layout == Name(shape.layout) else ""),
             )
 
 
-def pieces(count: int) -> Iterator[tuple[int, int]]:
-    """(first register, number) of each instruction: as few as there are with powers of two."""
+def pieces(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """(first unit, number) of each instruction: as few as there are with powers of two."""
     first = 0
     while first < count:
-        n = min(MOST_REGISTERS, 1 << (count - first).bit_length() - 1)
+        n = min(most, 1 << (count - first).bit_length() - 1)
         yield first, n
         first += n
 
@@ -77,6 +115,15 @@ def address(cx: LowerContext, memory: Expr) -> tuple[Operand, int]:
     """The address of this warp's lanes, and columns to add: lane in bits 31-16, column in bits 15-0."""
     variable, column = cx.tensor_address(memory)
     return cx.b.add(variable, cx.b.shl(cx.warp, 21)), column
+
+
+def moves(cx: LowerContext, memory: Expr, registers: tuple[Operand, ...]) -> Iterator[tuple[str, Vec, Addr]]:
+    """(shape and number, registers, address) of each instruction."""
+    shape = shape_of(memory)
+    base, column = address(cx, memory)
+    for first, n in pieces(len(registers) // shape.registers, shape.most):
+        held = registers[first * shape.registers : (first + n) * shape.registers]
+        yield f"{shape.name}.x{n}", Vec(held), Addr(base, column + first * shape.columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,13 +135,13 @@ class Load(Operation):
     arrows: tuple[str, ...] = ("<-",)
     value: Parameter | None = Parameter("source", "tile", ("tmem",))
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, tcgen05.ld (.32x32b)"
+    doc: str = "PTX ISA, tcgen05.ld (.32x32b, .16x256b)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         check_move(op, op.value, op.operands[0], cx)
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
-        return {root(op.operands[0]).id: LAYOUT.name}
+        return {root(op.operands[0]).id: shape_of(op.value).layout}
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (
@@ -105,9 +152,8 @@ class Load(Operation):
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         registers = cx.registers(op.operands[0])
-        base, column = address(cx, op.value)
-        for first, n in pieces(len(registers)):
-            cx.b.emit(f"tcgen05.ld.sync.aligned.32x32b.x{n}.b32", Vec(registers[first : first + n]), Addr(base, column + first))
+        for what, vector, at in moves(cx, op.value, registers):
+            cx.b.emit(f"tcgen05.ld.sync.aligned.{what}.b32", vector, at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +165,7 @@ class Store(Operation):
     arrows: tuple[str, ...] = ("<-",)
     value: Parameter | None = Parameter("value", "value")
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, tcgen05.st (.32x32b)"
+    doc: str = "PTX ISA, tcgen05.st (.32x32b, .16x256b)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
         check_move(op, op.operands[0], op.value, cx)
@@ -132,7 +178,8 @@ class Store(Operation):
             )
 
     def fragments(self, op: Op, cx: CheckContext) -> dict[str, str]:
-        return {f.id: LAYOUT.name for f in fragments_in(op.value) if isinstance(f.type, Tile) and len(f.type.shape) == 2}
+        layout = shape_of(op.operands[0]).layout
+        return {f.id: layout for f in fragments_in(op.value) if isinstance(f.type, Tile) and len(f.type.shape) == 2}
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
@@ -142,9 +189,8 @@ class Store(Operation):
         registers = tuple(
             r if isinstance(r, Reg) else cx.b.mov(r, "f32" if isinstance(r, float) else "b32") for r in cx.registers(op.value)
         )
-        base, column = address(cx, op.operands[0])
-        for first, n in pieces(len(registers)):
-            cx.b.emit(f"tcgen05.st.sync.aligned.32x32b.x{n}.b32", Addr(base, column + first), Vec(registers[first : first + n]))
+        for what, vector, at in moves(cx, op.operands[0], registers):
+            cx.b.emit(f"tcgen05.st.sync.aligned.{what}.b32", at, vector)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`tmem x: T[slots][128, columns]`: a buffer in the tensor memory of a CTA."""
+"""`tmem x: T[slots][rows, columns]`: a buffer in the tensor memory of a CTA."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Expr
 from cake_core.ir.types import Elem
 from cake_core.primitive import Form, Space, WordSpec
-from cake_tcgen05.engine import CAPABILITIES, LANES, SCALE, SCALE_LANES, SCALES
+from cake_tcgen05.engine import CAPABILITIES, LANES, ROWS, SCALE, SCALE_LANES, SCALES
 
 COLUMN_BITS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorMemory(Space):
-    """Row m is lane m; a column holds 32 bits of each row: one element of 32 bits, or two of 16, the first in the low half.
+    """Row m of 128 is lane m, row m of 64 lane 32 (m / 16) + m mod 16; a column holds 32 bits of each row: one element of 32 bits, or
+    two of 16, the first in the low half.
 
     Block scales are another matter: the four of row m are one cell of lane m mod 32, column m / 32, and lie there four times,
     32 lanes apart (PTX ISA, tcgen05, block scaling, scale factor layouts)."""
@@ -24,7 +25,7 @@ class TensorMemory(Space):
     def columns(self, shape: tuple[int, ...], elem: Elem) -> int | None:
         if elem.name == SCALE:
             return shape[0] // SCALE_LANES if len(shape) == 2 and shape[0] % LANES == 0 and shape[1] == SCALES else None
-        if len(shape) != 2 or shape[0] != LANES or shape[1] * elem.bits % COLUMN_BITS:
+        if len(shape) != 2 or shape[0] not in ROWS or shape[1] * elem.bits % COLUMN_BITS:
             return None
         return shape[1] * elem.bits // COLUMN_BITS
 
@@ -48,6 +49,6 @@ TMEM = TensorMemory(
     ),
     element_types=("f32", "i32", "u32", "bf16", "f16", SCALE),
     capabilities=CAPABILITIES,
-    doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 rows and whole columns; one of block scales "
+    doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 or 64 rows and whole columns; one of block scales "
     "has multiples of 128 rows of four (PTX ISA, Tensor Memory, Addressing).",
 )

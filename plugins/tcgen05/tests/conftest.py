@@ -136,8 +136,9 @@ def product(
     words: str = "",
     op: str = "=",
     scaled: bool = False,
+    m: int = 128,
 ) -> str:
-    """One product of one tile: D [128, n], of a pair [256, n]. `a`, `b`: along which dimension the rows of the factor in shared
+    """One product of one tile: D [m, n], of a pair [256, n]. `a`, `b`: along which dimension the rows of the factor in shared
     memory run, "K" or "MN"; `a` "tmem": in tensor memory, where a role of its own brings it. `scaled`: with block scales."""
     ctas = 2 if pair else 1
     held, wide, tmem, blocks = n // ctas, n if n <= 128 else 64, a == "tmem", n // 128
@@ -164,7 +165,7 @@ def product(
         parts["to"].append("move")
         move = f"""
   role move: 4 warps aligned 4 {{
-    frag y: {elem}[128, {k}]
+    frag y: {elem}[{m}, {k}]
     wait ab as s; acquire ap as v
     y = load(a[s])
     tcgen05.st at[v] <- y; tcgen05.wait.st
@@ -172,19 +173,19 @@ def product(
   }}"""
     lines = lambda key: "".join(f"\n  {x}" for x in parts[key])  # noqa: E731
     return f"""cake 1
-kernel k(A: in {elem}[{along(128 * ctas, a_k)}], B: in {elem}[{along(n, b_k)}], {"".join(p + ", " for p in parts["params"])}D: out f32[{128 * ctas}, {n}])
+kernel k(A: in {elem}[{along(m * ctas, a_k)}], B: in {elem}[{along(n, b_k)}], {"".join(p + ", " for p in parts["params"])}D: out f32[{m * ctas}, {n}])
   target sm100
   {"cluster m = 2 pair m" if pair else ""}
 {{
-  shared a: {elem}[1][{along(128, a_k)}], b: {elem}[1][{along(held, b_k)}]{lines("declare")}
-  shared d: f32[1][128, {wide}]
-  tmem acc: f32[1][128, {n}]{f", at: {elem}[1][128, {k}]" if tmem else ""}
+  shared a: {elem}[1][{along(m, a_k)}], b: {elem}[1][{along(held, b_k)}]{lines("declare")}
+  shared d: f32[1][{m}, {wide}]
+  tmem acc: f32[1][{m}, {n}]{f", at: {elem}[1][{m}, {k}]" if tmem else ""}
   pipeline ab: 1 {{ {", ".join(["a", "b", *parts["in"]])} }} from load{on} to {", ".join(parts["to"])}
   pipeline accp: 1 {{ acc }} from mma{first} to epi{on}
   {"pipeline ap: 1 { at } from move to mma" if tmem else ""}
   role load: 1 warp{on} {{
     acquire ab as s
-    tma.load a[s] <- A[{tile(m_at, 128, a_k)}]
+    tma.load a[s] <- A[{tile(m_at, m, a_k)}]
     tma.load b[s] <- B[{tile(n_at, held, b_k)}]{lines("fill")}
     commit ab
   }}
@@ -194,14 +195,14 @@ kernel k(A: in {elem}[{along(128 * ctas, a_k)}], B: in {elem}[{along(n, b_k)}], 
     release ab{"; release ap" if tmem else ""}; commit accp
   }}{move}
   role epi: 4 warps aligned 4{on} {{
-    frag x: f32[128, {wide}]
+    frag x: f32[{m}, {wide}]
     wait accp as u
     for j in 0 .. {n // wide} unroll {{
       tcgen05.ld x <- acc[u][:, j * {wide} +: {wide}]; tcgen05.wait.ld
       tma.store.wait.read 0; sync epi
       store d[0] <- x
       sync epi
-      tma.store D[{m_at} +: 128, j * {wide} +: {wide}] <- d[0]
+      tma.store D[{m_at} +: {m}, j * {wide} +: {wide}] <- d[0]
     }}
     release accp
     tma.store.wait.read 0

@@ -125,7 +125,8 @@ class TensorEngine:
         name = opcode.split(".")[1]
         if name in ("alloc", "dealloc", "relinquish_alloc_permit", "ld", "st", "wait::ld", "wait::st"):
             assert mask.all(), f"{opcode} in a warp that is not together"
-            return getattr(self, "_" + name.replace("::", "_"))(w, o, mask)
+            more = (opcode,) if name in ("ld", "st") else ()
+            return getattr(self, "_" + name.replace("::", "_"))(w, o, mask, *more)
         (lane,) = np.flatnonzero(mask)  # one thread issues
         thread = (w.cta.rank, w.number, int(lane))
         ctas = self.m.ctas if pair else [w.cta]
@@ -154,29 +155,36 @@ class TensorEngine:
         assert cta.first <= column and column + n <= cta.first + cta.columns, "columns of somebody else"
         return cta.tensor[:, column : column + n]
 
-    def _window(self, w, operand: str, mask, n: int):
-        address = w.one_address(operand, mask)
+    def _held(self, w, operand: str, mask, opcode: str, registers: int):
+        """The columns of this warp's lanes, and of each register the lane and the column of every thread."""
+        address, t = w.one_address(operand, mask), np.arange(32)
         assert address >> 16 == 32 * (w.number % 4), "lanes of another warp"
-        return self._cells(w.cta, address, n)[32 * (w.number % 4) :][:32]
+        if ".32x32b." in opcode:
+            n, at = registers, [(t, r + 0 * t) for r in range(registers)]
+        else:
+            assert ".16x256b." in opcode and registers % 4 == 0
+            n = 2 * registers
+            at = [(t // 4 + 8 * (r // 2 % 2), 8 * (r // 4) + 2 * (t % 4) + r % 2) for r in range(registers)]
+        assert f".x{registers // (4 if '16x256b' in opcode else 1)}." in opcode
+        return self._cells(w.cta, address, n)[32 * (w.number % 4) :][:32], at
 
-    def _ld(self, w, o, mask) -> None:
+    def _ld(self, w, o, mask, opcode) -> None:
         registers = o[0].strip("{}").split(", ")
-        cells = self._window(w, o[1], mask, len(registers))
-        w.loads.append((registers, cells))
+        w.loads.append((registers, *self._held(w, o[1], mask, opcode, len(registers))))
         for r in registers:
             w.write(r, np.full(32, 0x7FC00002), mask)  # nobody may look before the wait
 
     def _wait_ld(self, w, o, mask) -> None:
-        for registers, cells in w.loads:
-            for i, r in enumerate(registers):
-                w.write(r, cells[:, i].astype(np.int64), mask)
+        for registers, cells, at in w.loads:
+            for r, (lane, column) in zip(registers, at, strict=True):
+                w.write(r, cells[lane, column].astype(np.int64), mask)
         w.loads.clear()
 
-    def _st(self, w, o, mask) -> None:
+    def _st(self, w, o, mask, opcode) -> None:
         registers = o[1].strip("{}").split(", ")
-        cells = self._window(w, o[0], mask, len(registers))
-        for i, r in enumerate(registers):
-            cells[:, i] = w.bits(r)
+        cells, at = self._held(w, o[0], mask, opcode, len(registers))
+        for r, (lane, column) in zip(registers, at, strict=True):
+            cells[lane, column] = w.bits(r)
 
     def _wait_st(self, w, o, mask) -> None:
         """Stores of this machine are complete at once."""
@@ -217,33 +225,35 @@ class TensorEngine:
         b, scales = w.one(b, mask), [w.one_address(s, mask) for s in scales]
         n, m = (bits >> 17 & 63) << 3, (bits >> 24 & (7 if scaled else 31)) << 4
         m = m or 256 if not scaled else (bits >> 27 & 3) << 7
-        assert m == 128 * len(ctas) and n % 16 == 0 and n <= 256
+        rows, one_of_64 = m // len(ctas), m == 64 and len(ctas) == 1 and not scaled
+        assert (rows == 128 and n % 16 == 0 or one_of_64 and n % 8 == 0) and n <= 256
+        lanes = np.arange(rows) if rows == 128 else np.arange(64) // 16 * 32 + np.arange(64) % 16  # data path layouts D and F
         types = KINDS[kind][bits >> 7 & 7], KINDS[kind][bits >> 10 & 7]
         turned = bits >> 15 & 1, bits >> 16 & 1
         assert scaled == (len(scales) == 2) and (bits >> 23 & 1) == scaled and (scaled or bits >> 4 & 3 == 1)
         ids = bits >> 29 & 3, bits >> 4 & 3
 
         def multiply():
-            rows = [self._a(cta, a, types[0], turned[0]) for cta in ctas]
+            above = [self._a(cta, a, types[0], turned[0], lanes) for cta in ctas]
             columns = [factor(cta.shared, b, n // len(ctas), types[1], turned[1]) for cta in ctas]
             right = np.concatenate(columns)
-            for cta, left in zip(ctas, rows, strict=True):
+            for cta, left in zip(ctas, above, strict=True):
                 x, y = left.astype(np.float64), right.astype(np.float64)
                 if scaled:
                     x, y = x * self._scales(cta, scales[0], 128, ids[0]), y * self._scales(cta, scales[1], n, ids[1])
                 cells = self._cells(cta, d, n)
-                before = cells.view(np.float32).astype(np.float64) if adds else 0.0
+                before = cells[lanes].view(np.float32).astype(np.float64) if adds else 0.0
                 with np.errstate(invalid="ignore", over="ignore"):  # of what a broken kernel multiplies
-                    cells[:] = (before + x @ y.T).astype(np.float32).view(np.uint32)
+                    cells[lanes] = (before + x @ y.T).astype(np.float32).view(np.uint32)
 
         return multiply
 
-    def _a(self, cta, where, kind, turned):
+    def _a(self, cta, where, kind, turned, lanes):
         space, value = where
         if space == "shared":
-            return factor(cta.shared, value, 128, kind, turned)
+            return factor(cta.shared, value, len(lanes), kind, turned)
         assert not turned
-        return np.ascontiguousarray(self._cells(cta, value, 8)).view(np.uint8).view(kind)
+        return np.ascontiguousarray(self._cells(cta, value, 8)[lanes]).view(np.uint8).view(kind)
 
     def _scales(self, cta, column: int, rows: int, byte: int):
         """Of each row: lane m mod 32 of each quarter, column m / 32, the chosen byte."""

@@ -34,6 +34,11 @@ SCHEDULE = [
             ("D[0 +: 128", "D[0 +: 64"),
         ],
     ),
+    ("ptx/tcgen05-shape", "M is 64 | it must be 128, in each CTA of a pair", {"m": 64, "pair": True}, []),
+    ("ptx/tcgen05-shape", "N is 68", {"m": 64, "n": 68}, []),
+    ("ptx/tcgen05-shape", "a multiple of 16 up to 256", {"m": 64, "n": 72, "elem": "e4m3", "k": 128, "b": "MN"}, []),
+    ("type/element", "of bf16 in 64 rows", {"m": 64, "a": "tmem"}, []),
+    ("ptx/tcgen05-rows", "all of its 64 rows", {"m": 64}, [("acc[u] =", "acc[u][0 +: 32, :] ="), ("a[s] @", "a[s][0 +: 32, :] @")]),
     ("ptx/tcgen05-kind", "write `kind tf32`", {"elem": "f32", "k": 32}, []),
     ("ptx/tcgen05-kind", "leave it out", {"words": "kind f16"}, []),
     ("ptx/tcgen05-shape", "N is 24", {"n": 24}, []),
@@ -121,7 +126,7 @@ SCHEDULE = [
             ("acc[u]", "acc[0]"),
         ],
     ),
-    ("derive/tensor-shape", "has no place in 'tmem'", {}, [("acc: f32[1][128, 128]", "acc: f32[1][128, 128], more: f32[1][64, 128]")]),
+    ("derive/tensor-shape", "has no place in 'tmem'", {}, [("acc: f32[1][128, 128]", "acc: f32[1][128, 128], more: f32[1][96, 128]")]),
     ("derive/tensor-capacity", "640 columns", {}, [("acc: f32[1][128, 128]", "acc: f32[1][128, 128], more: f32[2][128, 256]")]),
 ]
 
