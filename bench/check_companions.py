@@ -32,7 +32,7 @@ def main() -> None:
     cases = []
     for folder, kernel in zip(args.artifacts, kernels, strict=True):
         report = run_artifact(folder, companion(kernel.manifest.kernel), None, args.seed).to_dict()
-        results = report["shapes"]
+        results = report["results"]
         cases += [{"kernel": kernel.name, "arch": kernel.manifest.arch, **result} for result in results]
         bad = [r for r in results if not r["ok"]]
         print(

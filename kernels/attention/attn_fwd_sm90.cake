@@ -9,9 +9,9 @@
 #   load   one warp fills rings of K and V blocks by bulk tensor copies, from the last block of an item to the first,
 #          so that the blocks that need a mask come first.
 #   math   two warpgroups, 64 query rows of an item each. They take turns: while one has its products queued, the
-#          other works on its exponentials. The product with V of one block runs during the softmax of the next.
+#          other works on its exponentials. The product with V of one block runs while the next one's maximum is sought.
 #
-# V is taken to be finite: behind a sequence's end a block holds rows of the next one, whose probabilities are 0, and
+# sl2 is positive. V is taken to be finite: behind a sequence's end a block holds rows of the next one, whose probabilities are 0, and
 # 0 * inf is a NaN. Rows past the whole tensor are zeros.
 
 cake 1
@@ -37,6 +37,7 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
 
   shared q: bf16[1][BM, 128]  # 32 KB
   shared k: bf16[ST][BN, 128], v: bf16[ST][BN, 128]  # 64 + 64 KB
+  shared ob: bf16[2][64, 128]  # [math.i], 32 KB
   pipeline qp: 1 { q } from load to math
   pipeline kp: ST { k } from load to math
   pipeline vp: ST { v } from load to math
@@ -44,17 +45,16 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
 
   role load: 1 warp regs 24 {
     for (b, r0, r1, h) in t {
+      if nk > 0 {
+        acquire qp as qs
+        tma.load q[qs] <- Q[r0 +: BM, h, :]
+        commit qp
+      }
       for j in 0 .. nk {
         let c0 = CK[b] + (nk - 1 - j) * BN
         acquire kp as ks
         tma.load k[ks] <- K[c0 +: BN, hk, :]
         commit kp
-        if j < 1 {
-          # Behind the first keys: q is given back late, and those need not wait for it.
-          acquire qp as qs
-          tma.load q[qs] <- Q[r0 +: BM, h, :]
-          commit qp
-        }
         acquire vp as vs
         tma.load v[vs] <- V[c0 +: BN, hk, :]
         commit vp
@@ -63,7 +63,7 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
   }
 
   role math[2]: 1 warpgroup regs 240 {
-    frag s: f32[64, BN], p: bf16[64, BN], o: f32[64, 128]
+    frag qf: bf16[64, 128], s: f32[64, BN], p: bf16[64, BN], o: f32[64, 128]
     frag m: f32[64] over row, l: f32[64] over row part sum, al: f32[64] over row, mb: f32[64] over row
 
     inline mask(block) {
@@ -74,14 +74,18 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
       }
     }
 
-    # s becomes the block's exponentials; al rescales what was summed up before.
-    inline softmax() {
-      let mn = max(m, rowmax(s))
-      mb = where(mn == -inf, 0.0, mn * sl2)  # so that a row without a key has no -inf - -inf
-      al = exp2(m * sl2 - mb)  # 0 at the first block, where m is -inf
+    # Exponentials, l and o are relative to m, the largest score of a row so far, or a little less. Raises m to `top`.
+    inline raise(top) {
+      mb = where(top == -inf, 0.0, top * sl2)  # so that a row without a key has no -inf - -inf
+      al = exp2(m * sl2 - mb)  # rescales what was summed up before; 0 at the first block, where m is -inf
+      l = l * al
+      m = top
+    }
+
+    # s becomes the block's exponentials.
+    inline exponentials() {
       s = exp2(s * sl2 - mb)
-      l = l * al + fold(sum, s)  # a sum a lane; the lanes of a row are added once, at the end
-      m = mn
+      l = l + fold(sum, s)  # a sum a lane; the lanes of a row are added once, at the end
     }
 
     for (b, r0, r1, h) in t {
@@ -91,40 +95,59 @@ kernel attn_fwd_sm90(B: i32, H: i32, HK: i32, TQ: i32, TK: i32, sl2: f32,  # sl2
       if nk > 0 {
         wait kp as ks
         wait qp as qs
+        qf = load(q[qs][64 * math.i +: 64, :])
+        release qp  # at once: the next item's rows may be loaded
         take order
-        wgmma s = q[qs][64 * math.i +: 64, :] @ k[ks].T
+        wgmma s = qf @ k[ks].T
         pass order
         wgmma.wait 0
         release kp
         mask(nk - 1)
-        softmax()
+        let top = max(m, rowmax(s))
+        raise(top)
+        exponentials()
         p = bf16(s)
         for j in 1 .. nk {
           wait kp as ks
           take order
-          wgmma s = q[qs][64 * math.i +: 64, :] @ k[ks].T
+          wgmma s = qf @ k[ks].T
           wait vp as vs
           wgmma o += p @ v[vs]  # of the block before; p and o are in flight from here
           pass order
           wgmma.wait 1  # s is there
           release kp
           mask(nk - 1 - j)
-          softmax()  # touches s, m, l, al and mb only
+          # Where no row of the warp outgrew its m by more than 2^8, exponentials up to that are as exact, and o stays as it is.
+          let top = max(m, rowmax(s)), grown = vote.any((top - m) * sl2 > 8.0)
+          if grown {
+            raise(top)
+          }
+          exponentials()
           wgmma.wait 0  # o and p are free
           release vp
-          o = o * al
           p = bf16(s)
+          if grown {
+            o = o * al
+          }
         }
-        release qp  # its last reader has retired: the next item's rows may be loaded
         wait vp as vs
         wgmma o += p @ v[vs]
         wgmma.wait 0
         release vp
       }
-      let ls = rowsum(l)
-      # Not by bulk copies: an item's rows end at r1, and the tensor goes on.
-      store O[r0 + 64 * math.i +: 64, h, :] <- bf16(o * where(ls > 0.0, rcp(ls), 0.0)) clip r1
+      let ls = rowsum(l), scale = where(ls > 0.0, rcp(ls), 0.0)
+      if r1 - r0 >= BM {
+        tma.store.wait.read 0  # of the leader: the item before has left `ob` ...
+        sync math  # ... and every warp of this instance knows it
+        store ob[math.i] <- bf16(o * scale)
+        sync math  # each writer's fence towards the asynchronous proxy is derived here
+        tma.store O[r0 + 64 * math.i +: 64, h, :] <- ob[math.i]
+      } else {
+        # Not by bulk copies: the item's rows end at r1, and the tensor goes on.
+        store O[r0 + 64 * math.i +: 64, h, :] <- bf16(o * scale) clip r1
+      }
       store LSE[h, r0 + 64 * math.i +: 64] <- where(ls > 0.0, m * sl2 * 0.6931472 + log(ls), -inf) clip r1
     }
+    tma.store.wait.read 0  # nothing may read shared memory after exit
   }
 }

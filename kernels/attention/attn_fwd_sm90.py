@@ -49,15 +49,20 @@ def ends(rows, sequences, rng):
 
 
 def inputs(shape, rng):
-    """Standard normal Q [TQ, H, 128], K and V [TK, HK, 128], rounded to bf16; the usual scale."""
+    """Standard normal Q [TQ, H, 128], K and V [TK, HK, 128], rounded to bf16; the usual scale.
+
+    Every 131st key is eight times as large, so that the largest score of a row grows late, and by more than the kernel lets be.
+    """
     draw = lambda rows, heads: rng.standard_normal((rows, heads, D), dtype=np.float32).astype(BF16)  # noqa: E731
     b, h, hk, tq, tk = (shape[x] for x in ("B", "H", "HK", "TQ", "TK"))
+    k = draw(tk, hk)
+    k[::131] *= BF16(8)
     return {
         "sl2": float(np.float32(D**-0.5 * LOG2_E)),
         "CQ": ends(tq, b, rng),
         "CK": ends(tk, b, rng),
         "Q": draw(tq, h),
-        "K": draw(tk, hk),
+        "K": k,
         "V": draw(tk, hk),
     }
 
