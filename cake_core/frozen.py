@@ -1,43 +1,62 @@
-"""`@frozen`: a frozen dataclass with slots, whose class costs a tenth of what `@dataclass(frozen=True, slots=True)` costs.
+"""`@frozen`: a frozen dataclass whose class costs a sixth of what `@dataclass(frozen=True, slots=True)` costs.
 
 `dataclass` writes six methods of each class as text and compiles them when the module is imported. A command that runs for
-some tenths of a second imports some hundred such classes and makes objects of half of them. Here the standard `dataclass`
-still gathers the fields, defaults and slots, so `fields`, `replace`, `asdict` and `match` work as ever; comparing, hashing
-and printing are functions that all classes share, and `__init__` is compiled for a class when its first object is made.
-
-It stands for the classes of the core. What a plugin subclasses (`Primitive` and its kinds) is a plain frozen dataclass.
+some tenths of a second imports some hundred such classes and makes a few objects of most. Here the standard `dataclass` still
+gathers the fields, defaults and slots, so `fields`, `replace`, `asdict` and `match` work as ever; comparing, hashing and
+printing are functions that all classes share, and `__init__` is compiled for a class when objects of it are many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from typing import dataclass_transform
 
-#: Names of the generated `__init__` that no field can have.
+#: Objects of a class that are made without a compiled `__init__`: it costs as much as some twenty of them.
+FEW = 16
+
+#: Names in the compiled `__init__` that no field can have.
 _SET, _FACTORY, _DEFAULT, _MISSING = "_set_{}", "_factory_{}", "_default_{}", "_missing_"
 
 
 @dataclass_transform(frozen_default=True)
-def frozen(cls: type | None = None, /, *, kw_only: bool = False, order: bool = False):
-    """As `dataclass(frozen=True, slots=True, kw_only=kw_only, order=order)`. Methods that the class defines stay its own."""
-    return _made(cls, kw_only, order) if cls is not None else lambda cls: _made(cls, kw_only, order)
+def frozen(cls: type | None = None, /, *, slots: bool = True, kw_only: bool = False, order: bool = False):
+    """As `dataclass(frozen=True, slots=slots, kw_only=kw_only, order=order)`. Methods that the class defines stay its own."""
+    return _made(cls, slots, kw_only, order) if cls is not None else lambda cls: _made(cls, slots, kw_only, order)
 
 
-def _made(cls: type, kw_only: bool, order: bool) -> type:
+def _made(cls: type, slots: bool, kw_only: bool, order: bool) -> type:
     own = cls.__dict__.keys()
     if cls.__doc__ is None:
         cls.__doc__ = cls.__name__  # `dataclass` would look up the signature for it
-    made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+    with _taken_for_thawed(cls):
+        made = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+    made.__dataclass_params__.frozen = True
     key = _key([f.name for f in fields(made) if f.compare])
     methods = _SHARED | {"__eq__": _equal(key), "__hash__": _hash(key), "__init__": _first_init(made)}
     if order:
         methods |= {name: _ordered(name, key) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
+    if slots:
+        methods |= _STATE
     for name, method in methods.items():
         if name not in own:
             setattr(made, name, method)
     return made
+
+
+@contextmanager
+def _taken_for_thawed(cls: type) -> Iterator[None]:
+    """`dataclass` lets only a frozen class inherit from a frozen one, and compiles `__setattr__` for it. Both are ours here."""
+    bases = [b.__dataclass_params__ for b in cls.__mro__[1:] if "__dataclass_params__" in b.__dict__ and b.__dataclass_params__.frozen]
+    for params in bases:
+        params.frozen = False
+    try:
+        yield
+    finally:
+        for params in bases:
+            params.frozen = True
 
 
 def _key(names: list[str]) -> Callable[[object], tuple]:
@@ -97,24 +116,51 @@ def _set_state(self, state):
         object.__setattr__(self, field.name, value)
 
 
-_SHARED = {
-    "__repr__": _repr,
-    "__setattr__": _set,
-    "__delattr__": _delete,
-    "__getstate__": _get_state,
-    "__setstate__": _set_state,
-}
+_SHARED = {"__repr__": _repr, "__setattr__": _set, "__delattr__": _delete}
+_STATE = {"__getstate__": _get_state, "__setstate__": _set_state}
 
 
-# --- the one method that is compiled, for a class of which an object is made
+# --- making objects
 
 
 def _first_init(cls: type) -> Callable:
-    def __init__(self, *args, **more):
-        cls.__init__ = _init(cls)
-        cls.__init__(self, *args, **more)
+    """`__init__` of the first objects: by a loop over the fields. What that can't do is left to the compiled one, errors too."""
+    made = 0
+
+    def __init__(self, *args, **given):
+        nonlocal made
+        made += 1
+        if made > FEW or not _filled(self, cls, args, given):
+            cls.__init__ = compiled = _init(cls)
+            compiled(self, *args, **given)
 
     return __init__
+
+
+def _filled(self, cls: type, args: tuple, given: dict) -> bool:
+    """Whether the arguments are right, and the object is made of them."""
+    all_fields = fields(cls)
+    values = dict(zip((f.name for f in all_fields if f.init and not f.kw_only), args, strict=False))
+    if len(values) < len(args) or values.keys() & given.keys():
+        return False
+    values |= given
+    taken = 0
+    for f in all_fields:
+        if f.init and f.name in values:
+            taken += 1
+        elif f.default is not MISSING:
+            values[f.name] = f.default
+        elif f.default_factory is not MISSING:
+            values[f.name] = f.default_factory()
+        elif f.init:
+            return False
+    if taken != len(args) + len(given):
+        return False
+    for name, value in values.items():
+        object.__setattr__(self, name, value)
+    if hasattr(cls, "__post_init__"):
+        self.__post_init__()
+    return True
 
 
 def _init(cls: type) -> Callable:
@@ -133,7 +179,7 @@ def _init(cls: type) -> Callable:
             given = f"{f.name}={_MISSING}" if factory else f"{f.name}={_DEFAULT.format(f.name)}" if default else f.name
             (named if f.kw_only else positional).append(given)
         if f.init or factory or default:
-            names[_SET.format(f.name)] = getattr(cls, f.name).__set__
+            names[_SET.format(f.name)] = _setter(cls, f.name)
             body.append(f"{_SET.format(f.name)}(self, {value})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
@@ -142,3 +188,11 @@ def _init(cls: type) -> Callable:
     made = names["__init__"]
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     return made
+
+
+def _setter(cls: type, name: str) -> Callable[[object, object], None]:
+    """Of a slot its own, else that of any object."""
+    slot = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    if type(slot).__name__ == "member_descriptor":
+        return slot.__set__
+    return lambda self, value: object.__setattr__(self, name, value)

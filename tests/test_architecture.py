@@ -35,7 +35,7 @@ FLOOR = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for r
 APART = {"assemble": {"artifact", "diagnostics", "source"}, "runtime": {"artifact", "diagnostics", "source"}}
 
 #: What a plugin may import of the core. `cake_core` itself offers `hookimpl`, `types`, `API_VERSION`.
-PUBLIC = ("primitive", "effects", "ir", "ptx", "diagnostics", "architecture", "plugins.api", "source")
+PUBLIC = ("primitive", "effects", "ir", "ptx", "diagnostics", "architecture", "plugins.api", "source", "frozen")
 
 LINES = 450
 

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, i
 
 import pytest
 
-from cake_core.frozen import frozen
+from cake_core.frozen import FEW, frozen
 
 
 @frozen
@@ -75,7 +75,7 @@ def test_objects_are_made_compared_and_printed_alike(cls):
 @BOTH
 @pytest.mark.parametrize("args, names", [((), {}), ((1, 2, 3, 4), {}), ((1,), {"left": 2}), ((1,), {"other": 2}), ((1, 2, 3, "span"), {})])
 def test_wrong_arguments_are_refused(cls, args, names):
-    for _ in range(2):  # before and after the first object
+    for _ in range(FEW + 2):
         with pytest.raises(TypeError):
             cls(*args, **names)
 
@@ -127,20 +127,54 @@ def test_a_value_that_does_not_equal_itself_is_compared_as_in_a_tuple():
         assert cls(nan) == cls(nan) and cls(nan) != cls(float("nan"))
 
 
-def test_init_is_compiled_for_the_first_object():
+@BOTH
+def test_the_many_are_made_as_the_few(cls):
+    for i in range(FEW + 3):
+        assert cls(i, span="here") == cls(left=i) and cls(i).notes == [] and cls(i, notes=[1]).notes == [1]
+    with pytest.raises(TypeError, match="left"):
+        cls()
+
+
+def test_init_is_compiled_where_objects_are_many():
     @frozen
     class Late:
         x: int
 
-    before = Late.__init__
-    assert Late(3).x == 3 and Late.__init__ is not before and Late(x=4).x == 4
-    assert Late.__init__.__qualname__.endswith("Late.__init__")
+    first = Late.__init__
+    made = [Late(i) for i in range(FEW)]
+    assert Late.__init__ is first
+    assert Late(FEW).x == FEW and Late.__init__ is not first and Late(x=3).x == 3 and [m.x for m in made] == list(range(FEW))
 
 
-def test_a_plain_frozen_dataclass_does_not_inherit_from_one():
-    """The core's classes are closed; those that plugins subclass are plain."""
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(
+    "base, decorate", [(Pair, dataclass(frozen=True)), (PlainPair, frozen), (Pair, frozen), (PlainPair, dataclass(frozen=True))]
+)
+def test_either_inherits_from_either(base, decorate):
+    """A plugin's class may be a plain one."""
 
-        @dataclass(frozen=True)
-        class Sub(Pair):
-            more: int = 0
+    @decorate
+    class Sub(base):
+        more: int = 7
+
+    x = Sub(1, (2,), more=3)
+    assert (x.left, x.right, x.notes, x.more, x.span) == (1, (2,), [], 3, None) and Sub(1).more == 7
+    assert x == replace(Sub(1, (2,)), more=3) and x != Sub(1, (2,)) and base(1, (2,)) != x
+    with pytest.raises(FrozenInstanceError):
+        x.left = 2
+    with pytest.raises(FrozenInstanceError):
+        x.more = 2
+    with pytest.raises(TypeError, match="frozen"):
+
+        @dataclass
+        class Thawed(base):
+            pass
+
+
+def test_without_slots_there_is_room_for_more():
+    @frozen(slots=False, kw_only=True)
+    class Open(PlainBase):
+        x: int = 3
+
+    assert Open().x == 3 and vars(Open(x=4)) == {"x": 4}
+    assert [Open(x=i).x for i in range(FEW + 2)] == list(range(FEW + 2))
+    assert copy.deepcopy(Open(x=5)) == Open(x=5)

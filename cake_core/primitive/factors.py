@@ -7,11 +7,11 @@ a factor is the same for every product that reads factors so; its bits, and what
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Declaration, Expr, Int, Op
 from cake_core.ir.places import Place, place_of, root
 from cake_core.ir.types import Elem, Scalar, Tile
@@ -27,7 +27,7 @@ SWIZZLES = (128, 64, 32)
 PATTERN = 8  # rows after which a swizzle repeats
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Factor:
     """A tile as a product takes it: `extent` of M or N in this CTA, `depth` of K elements.
 

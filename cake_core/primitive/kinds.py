@@ -19,7 +19,7 @@ Life of an operation: elaboration calls `check` in both forms; derivation calls 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
@@ -91,7 +91,7 @@ class Demand:
 # --- what a plugin registers -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Primitive:
     """Base of all kinds. `doc` cites the PTX ISA section. `capabilities` are all needed; `source` is set by the host."""
 
@@ -101,7 +101,7 @@ class Primitive:
     source: object = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Operation(Primitive):
     """A statement. `arrows` lists the arrows it takes with a value operand (empty: none)."""
 
@@ -138,7 +138,7 @@ class Operation(Primitive):
         raise NotImplementedError  # a plugin that forgets this is reported as `plugin/no-lowering`
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Function(Primitive):
     """An expression `name(args, option = v)`. The operators on floats are functions named `+`, `-`, `*`, `/`."""
 
@@ -177,7 +177,7 @@ class Function(Primitive):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Reduction(Primitive):
     """An operation that combines the elements of a row: `fold(NAME, ..)` has its type and its instructions.
 
@@ -195,7 +195,7 @@ class Reduction(Primitive):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class FragmentType(Reduction):
     """What `frag x: NAME(args)[rows] over row part` holds for each row (S13). Element types have elements of kind `state`."""
 
@@ -223,7 +223,7 @@ class FragmentType(Reduction):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Layout(Primitive):
     """Which (row, column) each register of each thread of an instance holds.
 
@@ -279,7 +279,7 @@ class Layout(Primitive):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Space(Primitive):
     """Where a declared buffer lives. `memory`: "shared" (planned into the block's shared memory), "tensor" (columns of
     tensor memory, planned and allocated for the CTA), "registers", "barriers".
@@ -310,7 +310,7 @@ class Space(Primitive):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ThreadGroup(Primitive):
     """A unit that a role counts in: `warps` of them, the first at a multiple of `aligned` warps."""
 
@@ -318,7 +318,7 @@ class ThreadGroup(Primitive):
     aligned: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class RoleWord(Primitive):
     """A word on a role's header that acts at role entry (`regs 40`). Executed by all warps of the role and its pads."""
 
@@ -364,7 +364,7 @@ class PipelinePlan:
     engines: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Protocol(Primitive):
     """How a pipeline's two hand-offs are written in the derived form.
 
@@ -420,7 +420,7 @@ class TurnPlan:
     first: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnProtocol(Primitive):
     """How the one token of a `turn` goes round the instances of a role, instance 0 first (S8).
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive.contexts import Distribution
 from cake_core.primitive.kinds import Layout
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cake_core.ptx.builder import Operand, Reg
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Listed(Layout):
     """A tile of `size` values a row, which every thread that holds the row holds all of; `rows` lays out the rows."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.architecture import ClusterIdentity, Launch
+from cake_core.frozen import frozen
 from cake_core.ptx.builder import Builder, Sym
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ampere:
     """Implements `cake_core.architecture.Backend`. There are no clusters: elaboration refuses a kernel that has one."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.architecture import ClusterIdentity, Launch
+from cake_core.frozen import frozen
 from cake_core.ptx.builder import Builder, Sym
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hopper:
     """Implements `cake_core.architecture.Backend`."""
 

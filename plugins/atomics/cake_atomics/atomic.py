@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_atomics.place import ORDER, SCOPE, SUFFIX, address, check_element, one_writer, qualifiers
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import WARP_LEADER
 from cake_core.ir.nodes import Call, Expr, Int
 from cake_core.ir.tiles import level
@@ -18,7 +17,7 @@ INTEGERS = (I32, U32)
 ALL_LANES, LAST_LANE = -1, 31
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Atomic(Function):
     """Made once a warp: by its first lane, which hands the result to the others; by each lane where place or value differ by lane.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_atomics.place import SCOPES, SPACES, SUFFIX, address, check_type, qualifiers
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Int, Op, Word
 from cake_core.ir.places import fragments_in, root
@@ -22,7 +23,7 @@ PAIRS = (BF16, F16)
 RED_ORDERS = ("relaxed", "release")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Red(Operation):
     """A scalar goes into one element, by one thread: the leader where it is the same for the instance, each warp's leader where it,
     or its place, differs a warp. A register tile goes into a tile of a tensor, each thread combining what it holds; elements past

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.effects import BarrierArrive, BarrierInit, BarrierWait, Effect, Fence
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Index, Int, Name, Op
 from cake_core.ir.ranges import constant
 from cake_core.ir.types import I32, Barriers, Level, Scalar
@@ -27,7 +28,7 @@ def require_mbarrier(op: Op) -> None:
         raise fail("type/barrier-kind", f"'{op.name}' takes an 'mbarrier', got a '{barrier.type.kind}'", barrier.span)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Init(Operation):
     """`mbarrier.init b`: every barrier of the array, with the count that its declaration states."""
 
@@ -79,7 +80,7 @@ def _count(cx: LowerContext, barrier: Name) -> int:
     return cx.constant(count)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wait(Operation):
     """`mbarrier.wait b[i] parity P`: until the phase of parity P is complete. Every executing thread waits.
 
@@ -112,7 +113,7 @@ class Wait(Operation):
         b.branch(again, guard=done, negate=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Expect(Operation):
     """`mbarrier.expect b[i] bytes N [at RANK]`: one arrival, and N more transaction bytes in this phase; `at`: on the same
     barrier of that CTA of the cluster."""
@@ -145,7 +146,7 @@ class Expect(Operation):
         _arrive(op, cx, "mbarrier.arrive.expect_tx", cx.constant(op.words.get("bytes")))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Arrive(Operation):
     """`mbarrier.arrive b[i] [at RANK]`: one arrival a thread; `at`: on the same barrier of that CTA of the cluster.
 
@@ -187,7 +188,7 @@ def _arrive(op: Op, cx: LowerContext, opcode: str, *operands: int) -> None:
     cx.b.emit(f"{opcode}.shared::cluster.b64", Sym("_"), Addr(remote), *operands)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class InitFence(Operation):
     """`fence.mbarrier_init`: this thread's `mbarrier.init`s before what the cluster and the asynchronous proxy do later."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.effects import Effect, Fence
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Op
 from cake_core.primitive import Form, LowerContext, Operation
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ProxyFence(Operation):
     """`fence.proxy.async`: this thread's generic accesses of shared memory before later asynchronous ones.
 

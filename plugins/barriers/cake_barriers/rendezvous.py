@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Effect, Rendezvous
+from cake_core.frozen import frozen
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Int, Name, Op
 from cake_core.ir.types import Scalar
@@ -15,7 +14,7 @@ WARP = 32
 CAPABILITIES = frozenset({"named_barrier"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Sync(Operation):
     """`sync ROLE`: the threads of this instance meet; `sync ROLE all`: those of all instances.
 
@@ -54,7 +53,7 @@ def _scope(op: Op) -> str:
     return "role" if op.words.flag == "all" else "instance"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class NamedBarrier(Operation):
     """What `bar.sync` and `bar.arrive` share. The id is a constant in each instance: a register would reserve all barriers.
 
@@ -105,7 +104,7 @@ class NamedBarrier(Operation):
             cx.b.emit(self.name, known, threads, guard=cx.b.compare("==", identity, known))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class BarSync(NamedBarrier):
     """`bar.sync ID threads N`: N threads meet at named barrier ID."""
 
@@ -114,7 +113,7 @@ class BarSync(NamedBarrier):
     doc: str = "PTX ISA, barrier{.cta} (bar.sync a, b)"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class BarArrive(NamedBarrier):
     """`bar.arrive ID threads N`: these threads count among the N that meet at named barrier ID, and go on."""
 
@@ -123,7 +122,7 @@ class BarArrive(NamedBarrier):
     doc: str = "PTX ISA, barrier{.cta} (bar.arrive a, b)"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class CtaSync(Operation):
     """`cta.sync`: all threads of the CTA meet, at barrier 0, which no role is given."""
 
@@ -139,7 +138,7 @@ class CtaSync(Operation):
         cx.b.emit("bar.sync", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class WarpSync(Operation):
     """`warp.sync`: the lanes of each warp meet, and see each other's earlier accesses."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import CommitGroup, Effect, WaitGroup
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Int, Op
 from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter
@@ -14,7 +13,7 @@ QUEUE = "bulk"
 CAPABILITIES = frozenset({"bulk_copy"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Commit(Operation):
     """`bulk.commit`: the executing thread's bulk stores since the last commit are one group."""
 
@@ -25,7 +24,7 @@ class Commit(Operation):
         cx.b.emit("cp.async.bulk.commit_group")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wait(Operation):
     """`bulk.wait N`: at most N of the leader's groups are unfinished. `bulk.wait.read N`: unfinished in reading, so that the shared
     memory they came from may be written again. Others learn of it by a `sync`."""

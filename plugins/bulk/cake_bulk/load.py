@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_bulk.stretch import EXACT, check, check_one, demand, handed, part, size_of
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader, words
 from cake_core.ir.nodes import Block, Int, Name, Op, Words
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
 from cake_core.ptx.builder import Addr
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Load(Operation):
     """`bulk.load x <- T[..] [multicast AXIS] [exact]`, in the derived form `bulk.load x <- T[..] signal b [mask M] [exact]`: the leader's.
     The barrier receives the bytes.
@@ -76,7 +75,7 @@ class Load(Operation):
             cx.b.emit(f"{opcode}.multicast::cluster", to, of, size_of(op, target), signal, cx.b.mov(cx.constant(mask), "b16"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Prefetch(Operation):
     """`bulk.prefetch T[..] [exact]`: the leader asks for a tile of a tensor in the second-level cache. It changes no result, and nothing
     waits for it."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_bulk.stretch import check, check_kinds, check_rank, demand, handed, size_of
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.types import I32, U32, Elem
@@ -13,7 +12,7 @@ from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, Lower
 from cake_core.ptx.builder import Addr, Operand
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Send(Operation):
     """`NAME y <- x at RANK`, in the derived form with `signal b`: the leader's. In the schedule form `y` is a pipeline slot, and the barrier
     is the slot's in the CTA of that rank. `x` has been read when the slot is free again: then all CTAs have what was sent to them.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_bulk.groups import QUEUE
 from cake_bulk.stretch import EXACT, check, check_kinds, demand, size_of
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
-from cake_core.ir.build import by_leader, op as statement
+from cake_core.frozen import frozen
+from cake_core.ir.build import by_leader
+from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Op
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
 from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter
 from cake_core.ptx.builder import Addr
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Store(Operation):
     """`bulk.store T[..] <- x [exact]`. The schedule form derives to one group of the leader.
 

@@ -6,10 +6,10 @@ The instruction takes two addresses and a size, all multiples of 16 bytes (PTX I
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import mul
 from cake_core.ir.nodes import Declaration, Expr, Int, Op
 from cake_core.ir.places import root
@@ -23,7 +23,7 @@ UNIT = 16
 EXACT = "exact"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     name: str
     elem: Elem

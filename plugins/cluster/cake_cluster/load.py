@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from cake_cluster.place import check_rank
 from cake_cluster.remote import remote
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr, Int, Option
 from cake_core.ir.places import root
 from cake_core.ir.tiles import level, place, refusal, widest
@@ -20,7 +21,7 @@ from cake_core.ptx.builder import Addr, Operand, Vec
 MOST = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class RemoteLoad(Function):
     """One element, or a row of a few that every thread then holds whole. What is read was written before the last `cluster.sync`."""
 

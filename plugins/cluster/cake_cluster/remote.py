@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_cluster.place import check_element, check_rank, scalar, writer
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.places import root
@@ -18,7 +17,7 @@ AT = WordSpec("at", "integer", required=True, help="rank in the cluster of the C
 SIGNAL = WordSpec("signal", "barrier", Form.DERIVED, required=True, help="the barrier of that CTA which receives the element's bytes")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Remote(Operation):
     """`NAME x[..] <- value at RANK`. A scalar goes to one element of the same buffer in another CTA.
 
@@ -68,7 +67,7 @@ class Remote(Operation):
         return Addr(remote(cx, cx.element_address(target, ()), cx.value(op.words.get("at")))), value
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Send(Remote):
     """`NAME x[..] <- value at RANK`, in the derived form with `signal b`: the same, by the leader alone, and 4 bytes count in on the
     barrier of that CTA, whose threads wait for its phase. In the schedule form the barrier is that of a pipeline slot.

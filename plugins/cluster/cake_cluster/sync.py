@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.effects import Effect, Rendezvous
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Op
 from cake_core.primitive import LowerContext, Operation
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ClusterSync(Operation):
     """No operands, no words. Every thread of every CTA of the cluster executes it, exited threads aside."""
 

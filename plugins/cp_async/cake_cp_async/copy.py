@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Block, Declaration, Expr, Int, Op, Word
 from cake_core.ir.places import root
@@ -25,7 +26,7 @@ SWIZZLES = (128, 64, 32)
 PATTERN_ROWS = 8  # after which every swizzle repeats
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Copy(Operation):
     """Schedule form: `cp.async x <- T[..] [prefetch n]`; the derived form adds `by n`, the bytes of one copy.
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import CommitGroup, Effect, WaitGroup
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.primitive import CheckContext, LowerContext, Operation, Parameter
 
@@ -13,7 +12,7 @@ QUEUE = "cp_async"
 CAPABILITIES = frozenset({"cp_async"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Commit(Operation):
     """`cp.async.commit`: the copies of each thread since its last commit are one group, which may be empty."""
 
@@ -24,7 +23,7 @@ class Commit(Operation):
         cx.b.emit("cp.async.commit_group")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wait(Operation):
     """`cp.async.wait N`: at most N of each thread's groups are unfinished. It says nothing of other threads' copies."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.places import Part, Place
 from cake_core.ir.plan import integer
@@ -20,7 +21,7 @@ from cake_core.ptx.builder import Addr, Operand, Reg
 PATTERN_ROWS = 8  # after which every swizzle repeats
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Where a piece starts in the tile: flattened row and column, each an operand and a constant. `exists`: whether the executing
     thread has such a piece."""

@@ -7,15 +7,14 @@ side. A row of the grid of warps holds its rows of the left factor in all of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext
 from cake_core.ptx.builder import Operand
 from cake_fragments.grid import GRID, WARP_ROWS, Grid, columns, granule, grid_of, place_of_warp
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Factor(Layout):
     """`left`: the rows are those of the result, otherwise its columns. `bits` of an element.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import I32, Type, Value
@@ -14,7 +14,7 @@ from cake_core.primitive.distributions import AXES, along
 from cake_core.primitive.elements import counted
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Index(Function):
     """An i32 tile along an axis of x, a constant away from what the thread knows: it costs no registers. x itself is not read."""
 

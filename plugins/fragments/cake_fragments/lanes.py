@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext, WordSpec
 from cake_core.ptx.builder import Operand, Reg
@@ -11,7 +10,7 @@ from cake_core.ptx.builder import Operand, Reg
 LANES = 32
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Lanes(Layout):
     """Warp w has row w. Element e of lane l stands in column 32e + l. A tile `over row` has one element a warp, in all of its lanes;
     `over col` one for each column, the same in all warps."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext
 from cake_core.ptx.builder import Operand, Reg
@@ -12,7 +11,7 @@ from cake_fragments.grid import GRANULE, GRID, WARP_ROWS, columns, granule, grid
 AXES = ("row", "col")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Mma(Layout):
     """The accumulator of a warpgroup's m64nN product, and of a warp's m16n8 product, for any number of warps.
 

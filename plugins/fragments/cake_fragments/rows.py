@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext, WordSpec
 from cake_core.ptx.builder import Operand, Reg
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Rows(Layout):
     """Element (r, e) of thread t of T stands at row r, column (e // v) * T * v + t * v + e % v, v being the word `vec` (1 without it);
     the row is the slowest index. A thread has elements of all rows.

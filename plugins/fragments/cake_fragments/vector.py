@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext, WordSpec
 from cake_core.ptx.builder import Operand
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Vector(Layout):
     """Element e of thread t of T stands at (e // v) * T * v + t * v + e % v, v being the word `vec` (1 without it)."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -11,7 +10,7 @@ from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class OneInstruction(Function):
     """On f32 scalars and register tiles."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import PARTIAL
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import BF16, ELEMENTS, F16, F32, I32, U32, Elem, Scalar, Type, Value
@@ -84,7 +83,7 @@ def _need_small(call: Call, cx: CheckContext | None) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ToF32(Function):
     """From bf16, f16, e4m3 and e5m2 exact, from integers rounded to nearest even; f32 stays as it is."""
 
@@ -103,7 +102,7 @@ class ToF32(Function):
         return held
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ToPair(Function):
     """From f32, rounded to nearest even; two neighbours go into one register, the first into its lower half. f16 takes e4m3 and
     e5m2 too, exactly."""
@@ -132,7 +131,7 @@ class ToPair(Function):
         return tuple(cx.b.op(opcode, high, low) for low, high in zip(registers[::2], registers[1::2], strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ToSmall(Function):
     """From f32, rounded to nearest even; what is beyond the largest finite value becomes that, infinities too; NaN stays NaN. Four
     neighbours go into one register, the first into its lowest byte."""

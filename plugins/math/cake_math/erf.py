@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -25,7 +24,7 @@ COEFFICIENTS = (
 LARGEST = 4.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Erf(Function):
     """sign(x) * (1 - 2**(t * p(t))) with t = min(|x|, 4). Absolute error at most 5e-7; 0 and the sign of 0 are exact, NaN stays NaN."""
 

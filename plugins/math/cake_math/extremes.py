@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import F32, I32, U32, Level, Scalar, Type
@@ -13,7 +12,7 @@ from cake_math.masks import SUFFIX
 from cake_math.operands import arguments, common_elem, met
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Extreme(Function):
     """Of a number and NaN the number; NaN only of two. -0 is below +0."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -24,7 +23,7 @@ COEFFICIENTS = (
 LARGEST = 5.5
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Gelu(Function):
     """max(x, 0) - t * 2**q(t) with t = min(|x|, 5.5): ten operations, one of them an exponential. Absolute error at most 7e-7 beside one
     rounding; NaN stays NaN."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -12,7 +12,7 @@ from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Log(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 1)

@@ -7,9 +7,9 @@ enough for any tile.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import BOOL, F32, I32, U32, Level, Scalar, Type
@@ -29,7 +29,7 @@ COMPARISONS = {
 SUFFIX = {F32: "f32", I32: "s32", U32: "u32"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Compare(Function):
     """f32, i32 and u32; both sides of one type."""
 
@@ -54,7 +54,7 @@ def compared(b: Builder, op: str, suffix: str, x: Operand, y: Operand) -> Operan
     return b.op(f"setp.{name if suffix == 'f32' else name.removesuffix('u')}.{suffix}", x, y)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Both(Function):
     """`and`, `or`: `stop` is the value that decides alone."""
 
@@ -82,7 +82,7 @@ class Both(Function):
         return Elements(x.count, at)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Not(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         arguments(call, 1)
@@ -99,7 +99,7 @@ class Not(Function):
         return Elements(x.count, at)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Where(Function):
     """`where(c, a, b)`: a where c holds, b elsewhere. Both are computed; c is a mask or a condition."""
 

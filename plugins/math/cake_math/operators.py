@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
@@ -19,7 +18,7 @@ def negate(b: Builder, x: Operand) -> Operand:
     return -float(x) if isinstance(x, int | float) else b.op("neg.f32", x)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Operator(Function):
     """`counts`: how many operands it takes. Integers come one element at a time."""
 
@@ -32,7 +31,7 @@ class Operator(Function):
         return integers.computed(call, cx) if on_integers(call) else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Multiply(Operator):
     """Never contracted itself: what takes the product may be."""
 
@@ -40,7 +39,7 @@ class Multiply(Operator):
         return tuple(cx.b.op("mul.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Divide(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 2)
@@ -49,7 +48,7 @@ class Divide(Function):
         return tuple(cx.b.op("div.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Add(Operator):
     """`x + y`. A product on either side is fused; of two products the left one is."""
 
@@ -61,7 +60,7 @@ class Add(Operator):
         return tuple(cx.b.op("fma.rn.f32", x, y, z) for x, y, z in zip(*cx.broadcast(*product, other), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Subtract(Operator):
     """`x - y` and `-x`. `x * y - z` is fma(x, y, -z), `z - x * y` is fma(-x, y, z); of two products the left one is fused."""
 

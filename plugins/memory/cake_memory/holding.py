@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.frozen import frozen
 from cake_core.primitive import Distribution, LowerContext
 from cake_core.ptx.builder import Operand
 from cake_core.source import Span
@@ -16,7 +16,7 @@ from cake_core.source import Span
 WHOLE_LIMIT = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holding:
     """`origin`: coordinates in the tile of the thread's first element. `offsets`: constant offset of each element from it."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Option
 from cake_core.ir.tiles import level, place, widest
@@ -18,7 +19,7 @@ from cake_memory.holding import ONE, held, run_of, too_large
 from cake_memory.operands import check_registers, check_tile, check_uniform, check_width, vector_limit
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Load(Function):
     """ld.global.nc of `in` tensors (they are read-only for the whole kernel), ld.global of others, ld.shared."""
 
@@ -92,7 +93,7 @@ class Load(Function):
         return Reader(cx, _opcode(tile, cx) + suffix, tile.type.elem, _bits(call.options.get("fill"), tile.type.elem), behind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """Emits loads. `fill`: bits of an element where a guard is false. `behind`: operands behind the address."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Int, Op, Word
 from cake_core.ir.places import fragments_in, root
@@ -24,7 +25,7 @@ PATTERN_ROWS = 8
 SWIZZLES = (128, 64, 32)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Store(Operation):
     """A register tile goes to a tile of its shape, each thread writing what it holds; a scalar goes to one element.
 

@@ -7,10 +7,9 @@ order, the fragment's layout says: register i is matrix i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Declaration, Expr, Op
 from cake_core.ir.places import root
 from cake_core.ir.plan import BufferPlan
@@ -25,7 +24,7 @@ SWIZZLES = (128, 64, 32)  # bytes, best first: the wider, the fewer bank conflic
 MOST = 4  # matrices of one instruction
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class LdMatrix(Operation):
     """`ldmatrix f <- x[s][..]`, or `x[s][..].T` for elements of 16 bits, which transposes each matrix on its way.
 

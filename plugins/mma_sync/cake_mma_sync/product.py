@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Expr, Name, Op
 from cake_core.ir.places import root
 from cake_core.ir.plan import warp_grid
@@ -17,7 +16,7 @@ BLOCK_M, BLOCK_N = 16, 8  # rows and columns of one instruction
 A_REGISTERS, B_REGISTERS, D_REGISTERS = 4, 2, 4  # of one instruction, in each lane
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """One type of factors: depth of an instruction, its type in the opcode, the suffix of the layouts of the factors, the capability that
     it needs beside the operation's own."""
@@ -39,7 +38,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class MmaSync(Operation):
     """`mma.sync d += a @ b.T`, or `d = a @ b.T`, which starts from zero.
 

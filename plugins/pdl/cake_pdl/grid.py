@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.effects import Effect, GridOrder
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Op
 from cake_core.primitive import LowerContext, Operation
 
 CAPABILITIES = frozenset({"dependent_launch"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class GridControl(Operation):
     """No operands, no words. Every thread that comes there executes it."""
 

@@ -7,9 +7,9 @@ filled with. Inside a lane the rule holds if indices ascend along the row and fr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import PART
 from cake_core.ir.nodes import Call, Expr, Tuple
 from cake_core.ir.types import F32, I32, Type, Values
@@ -21,7 +21,7 @@ from cake_reduce.operands import along, count, indices, tile, what
 from cake_reduce.rows import by_row, distances, from_lane, known, register, row_tile, slots
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ArgMin(Reduction):
     """`(best, at) = fold(argmin, (best, at), x, idx)`: best is `part min`, at is `part`."""
 
@@ -60,7 +60,7 @@ class ArgMin(Reduction):
         return (*best.values(), *(b.add(r, base) for r in at.values()))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class RowArgMin(Function):
     """The index that the lanes of a row agree on."""
 

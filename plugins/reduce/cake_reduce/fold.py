@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import State, Type, Value
@@ -22,7 +22,7 @@ def rows_of(found: list[Distribution | None]) -> Distribution | None:
     return rows or (along(whole, "row") if whole is not None else None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Fold(Function):
     """The operation's own matter; no lane sees another one."""
 
@@ -50,7 +50,7 @@ class Fold(Function):
         return self._reduction(call, cx).lower(call, cx)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Merge(Function):
     """All lanes of a row get the same state. All lanes of the warp must be there."""
 

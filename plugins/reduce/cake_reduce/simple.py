@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.contraction import factors
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
@@ -20,7 +20,7 @@ from cake_reduce.rows import by_row, distances, from_lane, known, register, row_
 CHAINS = 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Simple(Reduction):
     """One instruction an element. `opcode` has two operands, in any order."""
 
@@ -69,7 +69,7 @@ class Simple(Reduction):
         return tuple(out)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class OfRow(Function):
     """Of a tile of rows and columns; or of a tile along the rows whose lanes are still to be combined by the same operation."""
 

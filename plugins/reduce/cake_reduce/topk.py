@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr, TypeExpr
 from cake_core.ir.types import F32, I32, Elem, State, Type, Value
@@ -25,7 +26,7 @@ GROUP = 8
 MOST = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TopK(FragmentType):
     """A row has K keys, K indices and a bound: what is not below it can't be among the row's K smallest.
 

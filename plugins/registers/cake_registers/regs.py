@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.primitive import CheckContext, LowerContext, RoleWord
 
 #: PTX ISA, setmaxnreg: the count is a multiple of 8 between 24 and 256.
@@ -18,7 +17,7 @@ def largest(cx: CheckContext) -> int:
     return min(MOST, cx.arch.limit("registers_per_thread") // GRANULE * GRANULE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Regs(RoleWord):
     def check(self, value: int, cx: CheckContext) -> None:
         """Raises `type/register-count` for a value that is no multiple of 8 in range, with the nearest that is."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.places import fragments_in
 from cake_core.ir.types import F32, Level, Scalar, Type
@@ -17,7 +16,7 @@ STEPS = (16, 8, 4, 2, 1)
 LAST_LANE, ALL_LANES = 31, -1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class OverWarp(Function):
     """First each lane's elements in element order, then the lanes by a butterfly of distances 16, 8, 4, 2, 1.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.places import fragments_in, names
 from cake_core.ir.types import F32, Level, Scalar, Type
@@ -13,7 +12,7 @@ from cake_core.ptx.builder import Operand
 from cake_shuffle.chain import ADD, argument, combined
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Whole(Function):
     """Every thread combines the same elements in ascending order, row by row, and gets the same bits."""
 

@@ -19,14 +19,14 @@ M and N are those of the whole instruction: of both CTAs in a pair. K is implied
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from cake_core.frozen import frozen
 
 STEP_BYTES = 32
 D_F32 = 1
 UE8M0 = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """`types`: element types and their codes. `word`: the product must ask for the kind by its name, since it takes its
     operands for something else than they are. `mixes`: A and B may be of different types. `scaled`: every 32 elements of a

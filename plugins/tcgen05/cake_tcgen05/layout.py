@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.types import Elem
 from cake_core.primitive import Layout, LowerContext
 from cake_core.ptx.builder import Operand
@@ -15,7 +14,7 @@ GRANULE = 8
 NARROW = (1, 2, 4)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TensorRows(Layout):
     """Lane l of warp w holds row 32 w + l, all columns in order. A tile `over row` is one element a thread: that of its row."""
 

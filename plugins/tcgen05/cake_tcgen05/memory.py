@@ -5,10 +5,9 @@ Each is executed by one whole converged warp. In a pair one warp of each CTA exe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Free, Mode, Reserve
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.ir.types import U32
 from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
@@ -37,7 +36,7 @@ def columns_of(op: Op) -> int:
     return n.value if isinstance(n, Int) else 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Alloc(Operation):
     """`tcgen05.alloc x[i] columns N`: takes N columns, waiting until they are free, and writes their address to x[i], a u32 in
     shared memory. Other threads read it behind a barrier."""
@@ -63,7 +62,7 @@ class Alloc(Operation):
         cx.b.emit(f"tcgen05.alloc.{cta_group(cx)}.sync.aligned.shared::cta.b32", where, cx.constant(op.words.get("columns")))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Relinquish(Operation):
     """`tcgen05.relinquish`: this CTA allocates no more, so that others on the multiprocessor may."""
 
@@ -76,7 +75,7 @@ class Relinquish(Operation):
         cx.b.emit(f"tcgen05.relinquish_alloc_permit.{cta_group(cx)}.sync.aligned")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Dealloc(Operation):
     """`tcgen05.dealloc a columns N`: gives the N columns at address a back, by the warp that took them. Nothing may use them
     any more, in the other CTA of a pair either, and everything is given back before the CTA exits."""

@@ -7,10 +7,9 @@ first of these fences.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Effect, EngineCommit, Fence
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.ir.types import Barriers
 from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
@@ -18,7 +17,7 @@ from cake_core.ptx.builder import Addr
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, cta_group
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Commit(Operation):
     """`tcgen05.commit b [mask M]`: one arrival at b when all products and copies that this thread started are complete.
 
@@ -54,7 +53,7 @@ class Commit(Operation):
             cx.b.emit(f"{opcode}.multicast::cluster.b64", barrier, cx.b.mov(cx.constant(mask), "b16"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ThreadFence(Operation):
     """`tcgen05.fence.before`, `tcgen05.fence.after`: this thread's use of tensor memory and of the engine before, or behind,
     what synchronises it with other threads."""

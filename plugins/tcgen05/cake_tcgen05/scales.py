@@ -7,10 +7,9 @@ memory it is `ue8m0[128, 4]`, four columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Expr, Int, Op
 from cake_core.ir.places import place_of, root
@@ -32,7 +31,7 @@ DESCRIPTOR = VERSION | 128 >> 4 << 32
 DEPTH = SCALES * STEP_BYTES
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Copy(Operation):
     """`tcgen05.cp t[s] <- x[s]`: block scales of a slot of shared memory into a slot of tensor memory.
 

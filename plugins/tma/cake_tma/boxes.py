@@ -8,9 +8,10 @@ holding all of the buffer's rows, so that a box is one panel wide; its first row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
+
+from cake_core.frozen import frozen
 
 BOX_MAX = 256  # elements in each dimension of a box
 GRAIN = 16  # bytes: the inner extent of a box is a multiple of it
@@ -19,7 +20,7 @@ PATTERN = 8  # rows after which a swizzle repeats
 SWIZZLES = (128, 64, 32)  # bytes, best first: the wider, the fewer bank conflicts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """One box of a tile: offset from the tile's start and size, one a dimension of the buffer, outermost first."""
 
@@ -27,7 +28,7 @@ class Box:
     size: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """What of a shared buffer decides how it can be addressed. `shape` is that of one slot."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from cake_core.diagnostics import CakeError, fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import add, mul
 from cake_core.ir.nodes import Declaration, Expr, Int, Op
 from cake_core.ir.tiles import narrow
@@ -16,7 +16,7 @@ from cake_tma.tiles import Extent, extent, multiple_of
 RANK_MAX = 5  # PTX ISA, Tensors: 1 to 5 dimensions
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """A copy between a tile of a shared buffer and a tile of a tensor.
 

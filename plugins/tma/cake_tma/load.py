@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader, words
 from cake_core.ir.nodes import Block, Expr, Int, Name, Op, Words
 from cake_core.ir.places import root
@@ -16,7 +15,7 @@ from cake_tma.instruction import map_operand
 from cake_tma.tiles import extent
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Load(Operation):
     """Schedule form: `tma.load x <- T[..] [multicast AXIS]`. Derived form: `tma.load x <- T[..] signal b [mask M] [at RANK]`, one
     box.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Op
 from cake_core.primitive import CheckContext, DeriveContext, LowerContext, Operation, Parameter
@@ -14,7 +13,7 @@ from cake_tma.instruction import map_operand
 from cake_tma.tiles import extent
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Prefetch(Operation):
     """`tma.prefetch T[..]`: the leader asks for one box, clipped at the tensor's extents. It changes no result, and nothing waits for it."""
 

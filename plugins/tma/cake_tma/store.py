@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, CommitGroup, Effect, InGroup, Issuer, Mode, Proxy, WaitGroup
-from cake_core.ir.build import by_leader, op as statement
+from cake_core.frozen import frozen
+from cake_core.ir.build import by_leader
+from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Int, Op
 from cake_core.ir.places import root
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
@@ -20,7 +20,7 @@ QUEUE = "bulk"
 CAPABILITIES = frozenset({"tma"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Store(Operation):
     """`tma.store T[..] <- x`: clipped at the tensor's extents. The schedule form derives to one group of the leader.
 
@@ -92,7 +92,7 @@ def _copy(op: Op) -> Copy:
     return copy_of(op, op.value, op.operands[0])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Commit(Operation):
     """`tma.store.commit`: the executing thread's stores since the last commit are one group."""
 
@@ -108,7 +108,7 @@ class Commit(Operation):
         cx.b.emit("cp.async.bulk.commit_group")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wait(Operation):
     """`tma.store.wait N`: at most N of the leader's groups are unfinished. `tma.store.wait.read N`: unfinished in reading,
     so that the shared memory they came from may be written again. Others learn of it by a `sync`.

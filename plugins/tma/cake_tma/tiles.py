@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import place_of, root
 from cake_core.ir.types import Elem, Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """The part of its root that a tile takes, a declared dimension each, outermost first.
 

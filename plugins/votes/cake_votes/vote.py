@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import BOOL, U32, Elem, Level, Scalar, Type, Value
 from cake_core.primitive import CheckContext, Function, LowerContext
@@ -13,7 +12,7 @@ from cake_core.ptx.builder import Operand, Reg
 ALL_LANES = -1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Vote(Function):
     """Of a condition, or of a mask: each lane first combines its own elements by `fold`, then the warp votes.
 

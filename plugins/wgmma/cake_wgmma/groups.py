@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import CommitGroup, Effect, Fence, WaitGroup
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter
 
@@ -15,7 +14,7 @@ CAPABILITIES = frozenset({"wgmma"})
 PENDING_MAX = 7
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class RegisterFence(Operation):
     """`wgmma.fence`: what this warpgroup did to registers before the products that follow."""
 
@@ -31,7 +30,7 @@ class RegisterFence(Operation):
         cx.b.emit("wgmma.fence.sync.aligned")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Commit(Operation):
     """`wgmma.commit`: this warpgroup's products since the last commit are one group."""
 
@@ -47,7 +46,7 @@ class Commit(Operation):
         cx.b.emit("wgmma.commit_group.sync.aligned")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wait(Operation):
     """`wgmma.wait N`: at most N of this warpgroup's groups are unfinished."""
 

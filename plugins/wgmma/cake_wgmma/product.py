@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Name, Op
 from cake_core.ir.places import root
@@ -37,7 +36,7 @@ LAYOUT = "mma"
 A_REGISTERS = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Wgmma(Operation):
     """`wgmma d += a @ b`, or `d = a @ b`, which starts from zero.
 
