@@ -131,7 +131,10 @@ def fence(run: Schedule, agent: Agent, step: Step) -> bool:
     lane = run.lane(agent, step)
     for i in {lane & ~1, lane}:
         clock = run.clocks[i]
-        clock[run.layout.numbers["fence", step.a, i]] = clock[i]
+        by = run.layout.numbers["fence", step.a, i]
+        clock[by] = clock[i]
+        if step.a == "proxy_async":
+            run.shadow.fences.append((by, clock[i], clock[:]))
         clock[i] += 1
         if step.a == "tensor_after":
             run.shadow.after[i] = clock[:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import islice
 
 from cake_core.facts.schema import Facts
 from cake_core.machine.clocks import Layout, layout_of
@@ -19,8 +20,8 @@ DRAWN = 4
 
 
 def explore(facts: Facts, scenario: Scenario, *, limit_states: int = 100_000, seconds: float = 10.0, seed: int = 0, mode: str = "auto") -> Outcome:
-    """Run `facts` as `scenario` says. `mode`: "adversarial": some schedules with vector clocks; "exhaustive": all interleavings, within
-    `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. Raises MachineError where the scenario
+    """Run `facts` as `scenario` says. `mode`: "adversarial": some schedules with vector clocks; "exhaustive": one schedule,
+    then all interleavings within `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. Raises MachineError where the scenario
     cannot be run."""
     return _explore(facts, scenario, limit_states, seconds, seed, mode, False)
 
@@ -38,21 +39,20 @@ def _explore(facts: Facts, scenario: Scenario, limit: int, seconds: float, seed:
     for world in worlds(facts, scenario, seed):
         cluster = cluster_of(facts, scenario, world.load, world.choose)
         try:
-            if mode != "exhaustive":
-                layout = layout_of(cluster)
-                for order in orders(cluster, seed):
-                    schedules += 1
-                    _add(faults, Schedule(cluster, layout, order, first).run())
-                    if first and faults:
-                        return Outcome(tuple(faults.values()), False, states, schedules, mode)
-                    if time.monotonic() > end:
-                        out = f"{seconds} seconds"
-                        break
+            layout = layout_of(cluster)
+            for order in islice(orders(cluster, seed), 1 if mode == "exhaustive" else None):
+                schedules += 1
+                _add(faults, Schedule(cluster, layout, order, first).run())
+                if first and faults:
+                    return Outcome(tuple(faults.values()), False, states, schedules, mode)
+                if time.monotonic() > end:
+                    out = f"{seconds} seconds"
+                    break
             if mode == "exhaustive" or mode == "auto" and small(cluster, limit):
                 search = Search(cluster, limit - states, end, first)
                 _add(faults, search.run())
                 states += search.count
-                complete, out = complete and not search.limit, out or search.limit
+                out = out or search.limit
             else:
                 complete = False
         except FaultFound as e:

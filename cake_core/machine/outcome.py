@@ -30,13 +30,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is asked beyond what PTX makes undefined, or of what to look away.
+    """What is asked beyond what PTX leaves undefined, or of what to look away.
 
-    `lanes`: the lanes of a warp are together only where they meet; without it a warp is one thread. `generic_after_async`: a proxy
-    fence is wanted also between accesses of other pairs than a generic write and a later asynchronous read."""
+    `lanes`: the lanes of a warp are together only where they meet; without it a warp is one thread. `strict`: a proxy fence is wanted of
+    each writer itself, and between generic accesses and later asynchronous writes too; without it, one anywhere on the way from a
+    generic write to an asynchronous read is enough."""
 
     lanes: bool = True
-    generic_after_async: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from cake_core.facts.schema import (
     WithGroup,
     events,
 )
+from cake_core.frozen import frozen
 from cake_core.machine.places import Location, Places
 from cake_core.machine.values import Compiler, Env, Unknown, Value
 
@@ -87,7 +88,7 @@ class Step:
     loops: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doer:
     """Who executes code: threads of one CTA. `warp`: the first of `warps` in the instance (or in the CTA, outside of roles)."""
 

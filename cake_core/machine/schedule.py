@@ -8,9 +8,9 @@ waited for it, an arrival that may fall into an earlier phase) is a fault by its
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
+from cake_core.frozen import frozen
 from cake_core.machine.accesses import access, commit, converge, copy, drain, engine, fence, group
 from cake_core.machine.arrivals import arrive, complete, engine_arrive, init, meet, wait
 from cake_core.machine.barriers import EngineArrival, Flight, Meeting, Phases
@@ -25,7 +25,7 @@ from cake_core.machine.threads import Agent, Cluster, FaultFound
 TRAIL = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """Who goes first. `rank`: one number an agent, the smallest that can go on does; `engines`: theirs. `last`: which of several copies
     completes first. `seed` not None: all is drawn."""

@@ -43,12 +43,13 @@ class Record:
 
 class Shadow:
     """Accesses of all locations. `report(fault)` takes what is found; `after[lane]`: the lane's clock at its last fence behind a
-    hand-off of tensor memory."""
+    hand-off of tensor memory; `fences`: of proxies, each as the component and the count that tell of it, and the lane's clock then."""
 
     def __init__(self, layout: Layout, policy: Policy, report: Callable[[Fault, Agent, Step], None]) -> None:
         self.layout, self.policy, self.report = layout, policy, report
         self.records: dict[int, list[Record]] = {}
         self.after: dict[int, Clock] = {}
+        self.fences: list[tuple[int, int, Clock]] = []
 
     def access(self, new: Record, clock: Clock) -> None:
         """Compare an access with those before it, by someone who knows `clock`."""
@@ -97,15 +98,20 @@ class Shadow:
         self._tell(Kind.ASYNC if behind else Kind.RACE, old, new, _RACE[behind])
 
     def _proxies(self, old: Record, new: Record, clock: Clock) -> None:
-        """PTX ISA, memory consistency model, proxies: a generic write and a later asynchronous read need a proxy fence; it is the
-        writer's own (derived form, `fence.proxy.async`)."""
+        """PTX ISA, memory consistency model, proxies: a generic write and a later asynchronous read need a proxy fence on the way."""
         if old.touch.proxy is not Proxy.GENERIC or new.touch.proxy is Proxy.GENERIC:
             return
-        if (not old.touch.write or new.touch.write) and not self.policy.generic_after_async:
+        usual, strict = old.touch.write and not new.touch.write, self.policy.strict
+        if not usual and not strict:
             return
         fence = self.layout.get("fence", "proxy_async", old.lane)
-        if fence is None or clock[fence] < old.seen:
-            self._tell(Kind.FENCE, old, new, "the asynchronous proxy may not see what was written")
+        own = fence is not None and clock[fence] >= old.seen
+        if not own and (usual and strict or not self._fenced(old, clock)):
+            self._tell(Kind.FENCE, old, new, "no proxy fence lies between the two")
+
+    def _fenced(self, old: Record, clock: Clock) -> bool:
+        """Whether someone fenced who knew of the earlier access, and is known to have."""
+        return any(clock[by] >= at and then[old.by] >= old.at for by, at, then in self.fences)
 
     def _tensor(self, old: Record, new: Record, clock: Clock) -> None:
         """PTX ISA, tcgen05.fence: accesses of two threads are ordered by a fence in front of the hand-off and one behind it; an

@@ -18,7 +18,7 @@ from cake_core.machine.places import overlap
 from cake_core.machine.program import LANES, Do, Step, Touch
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
-#: Steps that interleave. COMMIT and DRAIN only of queues that warps issue together.
+#: Steps that interleave; beside them COMMIT and DRAIN of queues that warps issue together.
 SEEN = frozenset({Do.WAIT, Do.ARRIVE, Do.ENGINE_ARRIVE, Do.COPY, Do.MEET, Do.EXIT})
 #: Copies to one barrier of which all sets are tried.
 SETS = 6
@@ -37,7 +37,8 @@ class Use:
 
 @dataclass(slots=True, eq=False)
 class Stop:
-    """An agent stands before `step`. `uses`: what may still be going on; `committed`: groups of queues issued together."""
+    """An agent stands before `step`. `uses`: what may still be going on; `committed`, `issued`: groups of its queues, operations of its
+    engines, so far."""
 
     step: Step
     uses: list[Use]
@@ -46,8 +47,8 @@ class Stop:
     engine: list[Use] = field(default_factory=list)
 
 
-def stops_of(agent: Agent) -> list[Stop]:
-    """All stops of an agent, the last one before its exit."""
+def stops_of(agent: Agent, lanes: bool) -> list[Stop]:
+    """All stops of an agent, the last one before its exit. `lanes`: see `Policy`."""
     out: list[Stop] = []
     now: list[Use] = []  # since the last stop
     behind: list[Use] = []  # of lanes that need not have followed the leading one
@@ -55,10 +56,10 @@ def stops_of(agent: Agent) -> list[Stop]:
     engine: list[Use] = []
     committed: dict[str, int] = {}
     issued: dict[str, int] = {}
-    lanes = True
     i = 0
     while (step := agent.step(i)) is not None:
         i += 1
+        before = dict(committed)
         match step.do:
             case Do.ACCESS:
                 made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
@@ -66,6 +67,7 @@ def stops_of(agent: Agent) -> list[Stop]:
                 behind += made if step.all and lanes else ()
             case Do.GROUP:
                 made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
+                now += made
                 groups.setdefault((step.all, step.b), [[]])[-1] += made
             case Do.ENGINE:
                 issued[step.b] = issued.get(step.b, 0) + 1
@@ -76,20 +78,23 @@ def stops_of(agent: Agent) -> list[Stop]:
                         groups[every, step.a].append([])
                 committed[step.a] = committed.get(step.a, 0) + 1
             case Do.CONVERGE:
-                behind = []
-        together = step.do is Do.DRAIN and step.a in agent.collective
-        if step.do in SEEN or together:
-            flying = [u for gs in groups.values() for g in gs for u in g]
-            out.append(Stop(step, [*now, *behind, *flying], dict(committed), dict(issued), engine))
-            now = []
-            if step.all and step.do in (Do.ARRIVE, Do.ENGINE_ARRIVE) or step.do is Do.MEET:
+                now, behind = now + behind, []
+        together = step.do in (Do.COMMIT, Do.DRAIN) and step.a in agent.collective
+        seen = step.do in SEEN or together
+        if seen:
+            out.append(Stop(step, now + behind, before, dict(issued), engine))
+            if step.all and step.do in (Do.ARRIVE, Do.ENGINE_ARRIVE, Do.COMMIT) or step.do is Do.MEET:
                 behind = []
         if step.do is Do.DRAIN:
             for every in (True, False):
                 if (gs := groups.get((every, step.a))) and (step.all or not every):
                     over = gs[: max(0, len(gs) - 1 - step.b)]
                     for g in over:
-                        g[:] = [u for u in g if step.c and u.touch.write]
+                        retired = [u for u in g if not (step.c and u.touch.write)]
+                        behind += retired if every and lanes and step.a not in agent.collective else ()
+                        g[:] = [u for u in g if u not in retired]
+        if seen:
+            now = [u for gs in groups.values() for g in gs for u in g]
     return out
 
 
@@ -103,7 +108,7 @@ class Search:
         self.cluster, self.most, self.end, self.first = cluster, limit, end, first
         self.count, self.limit = 0, ""
         self.faults: dict[tuple, Fault] = {}
-        self.stops = [stops_of(a) for a in cluster.agents]
+        self.stops = [stops_of(a, cluster.scenario.policy.lanes) for a in cluster.agents]
         for cta in range(cluster.facts.cluster):
             for name in cluster.facts.barriers:
                 cluster.places.array(cta, name)
@@ -112,10 +117,12 @@ class Search:
         self.parents: dict[State, tuple[State | None, tuple]] = {}
 
     def run(self) -> list[Fault]:
+        """What was found; a fault behind which nothing can go on ends the search."""
         try:
             self._run()
         except FaultFound as e:
             self.faults.setdefault(e.fault.key, e.fault)
+            self.limit = "a fault"
         return list(self.faults.values())
 
     def _run(self) -> None:
@@ -183,7 +190,7 @@ class Search:
             return False
         stop = stops[p]
         idle = not stop.uses and all(u.number <= over[i] for u in stop.engine)
-        return idle and stop.step.do in (Do.COPY, Do.ENGINE_ARRIVE, Do.EXIT)
+        return idle and stop.step.do in (Do.COPY, Do.ENGINE_ARRIVE, Do.COMMIT, Do.EXIT)
 
     def _copy(self, flight: tuple) -> Step:
         return self.stops[flight[0]][flight[1]].step
@@ -219,7 +226,7 @@ class Search:
                     self._fatal(Kind.NAMED, "the same threads come twice in one generation", i, step, state)
                 gone = tuple(sorted((*met, (step.a, i, pos[i]))))
                 yield (i, step), (moved, phases, flights, arrivals, over, gone)
-            case Do.EXIT:
+            case Do.EXIT | Do.COMMIT:
                 yield (i, step), (moved, phases, flights, arrivals, over, met)
 
     def _committed(self, i: int, p: int, queue: str) -> int:

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Index, Int, Name, Option, Unary
 from cake_core.ir.places import root
 
@@ -41,7 +42,7 @@ CALLS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """A value of which nothing is known but where it comes from."""
 
