@@ -30,7 +30,7 @@ that is right, as few statements apart as possible. This page is written by docs
 sources are issues and pull requests of public repositories.
 
 Who must find a wrong text: the **compiler**, by the code that is named, does so today. A **rule**: nothing but a proof over all
-schedules can, and today the text builds. **Inexpressible**: no text of this language has the failure; what comes nearest stands in the
+schedules can; where no code is named, the text builds today. **Inexpressible**: no text of this language has the failure; what comes nearest stands in the
 folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy for fences alone.
 
 A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may say that it cannot tell.
@@ -39,9 +39,11 @@ A right text must pass. Of a **hard** one, which is right for a reason that its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """What the finding must name. `line`: of the access that is hit, or of the wait, arrival or declaration that is wrong."""
+    """What the finding must name. `line`: of the access that is hit, or of the wait, arrival or declaration that is wrong; `also`:
+    lines that do as well, such as that of the hand-off behind the access."""
 
     line: int
+    also: tuple[int, ...] = ()
     role: str | None = None
     resource: str | None = None
 
@@ -54,8 +56,8 @@ class Bad:
     expect: str  # rule, compiler, inexpressible
     where: Where
     witness: dict[str, int | list[int] | list[float]]
-    code: str | None = None  # the compiler's finding
-    also: tuple[str, ...] = ()  # what else it finds
+    code: str | None = None  # the finding; a rule's where one finds it already
+    also: tuple[str, ...] = ()  # what else is found
     level: str = "error"
     policy: str = "default"
     reason: str | None = None  # why it cannot be expressed
@@ -91,7 +93,10 @@ class Case:
 def read(path: Path) -> Case:
     """A `case.toml`. Raises TypeError where a key is unknown or missing."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    bad = tuple(Bad(**b | {"where": Where(**b["where"]), "also": tuple(b.get("also", ()))}) for b in table.pop("bad", ()))
+    bad = tuple(
+        Bad(**b | {"where": Where(**b["where"] | {"also": tuple(b["where"].get("also", ()))}), "also": tuple(b.get("also", ()))})
+        for b in table.pop("bad", ())
+    )
     return Case(folder=path.parent, bad=bad, **table | {"source": tuple(table["source"])})
 
 

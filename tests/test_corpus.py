@@ -2,10 +2,13 @@
 
 `docs/evidence.py` reads the cases and lists them. A wrong text for the compiler is refused by the code and at the line that its case
 names; one for a rule builds today, since nothing but a proof can find it: `judged` is the one place to change when a proof can.
+The event machine executes the texts at their witnesses, over adversarial schedules: it is no proof, and says that a wrong text is wrong.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from difflib import SequenceMatcher
 from importlib.util import module_from_spec, spec_from_file_location
@@ -14,8 +17,14 @@ from pathlib import Path
 import pytest
 
 from cake_core.assemble import Assembler, find_assembler
+from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Severity
-from cake_core.pipeline import build
+from cake_core.elaborate import elaborate
+from cake_core.facts.extract import facts_of
+from cake_core.lower.kernel import requires
+from cake_core.machine.explore import explore
+from cake_core.machine.outcome import Fault, Scenario
+from cake_core.pipeline import build, choose_kernel, choose_target, for_target
 from cake_core.plugins import load_registry
 from cake_core.runtime.formula import compile_formula
 from cake_core.source import Source
@@ -30,7 +39,18 @@ SPEC.loader.exec_module(evidence)
 CASES = evidence.cases()
 GOOD = sorted({p for c in CASES for p in c.good})
 BAD = [(c, b) for c in CASES for b in c.bad]
+HARD = {c.folder / text for c in CASES for text in c.hard}
+UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
 RULE = [(c, b) for c, b in BAD if b.expect == "rule"]
+#: What the event machine does not execute: values, places of single elements, memory that CTAs and grids share, and what is advice.
+VALUES = {"alignment", "bounds", "contract", "numeric", "overflow", "pdl", "scope-fence", "workspace"}
+UNSEEN = {
+    "C-15": ("bad_redundant",),
+    "C-32": ("bad", "bad_behind_the_loop"),
+    "C-35": ("bad_offset",),
+    "C-49": ("bad",),
+    "C-65": ("bad", "bad_one_not_waited_for"),
+}
 DIFFERENT = 16  # lines that a wrong text may differ in from the right one
 
 
@@ -62,6 +82,17 @@ def source(path: Path) -> Source:
     return Source(path.name, path.read_text(encoding="utf-8"))
 
 
+def elaborated(path: Path, registry):
+    """(derived form, target), of which nothing has been checked."""
+    program = parse(source(path))
+    kernel = choose_kernel(program, None)
+    target = choose_target(kernel, registry, None)
+    kernel = for_target(kernel, target.name)
+    if not program.derived:
+        kernel = derive(elaborate(kernel, registry, target, derived=False), registry, target)
+    return elaborate(kernel, registry, target, derived=True), target
+
+
 def judged(text: Source, registry) -> list[Diagnostic]:
     """What is wrong with a text, as the compiler sees it. No proof is asked yet."""
     try:
@@ -72,21 +103,44 @@ def judged(text: Source, registry) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("path", GOOD, ids=name)
 def test_a_right_text_builds_and_assembles(path, registry, assembler):
-    built = build(source(path), registry, assembler=assembler)
+    try:
+        built = build(source(path), registry, assembler=assembler)
+    except CakeError:
+        if path in HARD:  # of these a rule may say that it cannot tell
+            return
+        raise
     assert [d for d in built.diagnostics if d.severity is not Severity.NOTE] == []
     assert built.assembled is not None or assembler is None
 
 
-@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in BAD if b.expect == "compiler"], ids=name)
-def test_the_compiler_refuses(case, bad, registry):
+@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in BAD if b.expect != "inexpressible"], ids=name)
+def test_a_wrong_text_is_found(case, bad, registry):
+    """By the code and at the line that its case names. Where it names no code, nothing but a proof can find it, and it builds."""
     found = judged(source(case.folder / bad.text), registry)
-    assert (bad.code, bad.where.line) in {(d.code, d.span.line) for d in found if d.span}
-    assert {d.code for d in found} == {bad.code, *bad.also}
+    if UPDATE:
+        _write(case, bad, found)
+        return
+    again = "it is found otherwise now: CAKE_UPDATE_GOLDEN=1 pytest tests/test_corpus.py, and read the difference"
+    assert {d.code for d in found} == ({bad.code, *bad.also} if bad.code else set()), again
+    assert bad.code is None or {(bad.code, n) for n in _places(bad)} & {(d.code, d.span.line) for d in found if d.span}
 
 
-@pytest.mark.parametrize(("case", "bad"), RULE, ids=name)
-def test_nothing_but_a_proof_can_find(case, bad, registry):
-    assert judged(source(case.folder / bad.text), registry) == [], "it is found now: say so in its case.toml, and ask for the code here"
+def _places(bad) -> tuple[int, ...]:
+    return bad.where.line, *bad.where.also
+
+
+def _write(case, bad, found: list[Diagnostic]) -> None:
+    """The codes of what is found into the case, that of its own line first."""
+    own = next((d.code for d in found if d.span and d.span.line in _places(bad)), found[0].code if found else None)
+    also = sorted({d.code for d in found} - {own})
+    path = case.folder / "case.toml"
+    head, *blocks = path.read_text(encoding="utf-8").split("[[bad]]\n")
+    for i, block in enumerate(blocks):
+        if f'text = "{bad.text}"\n' in block:
+            rows = [row for row in block.splitlines() if not row.startswith(("code =", "also ="))]
+            rows[2:2] = [f'code = "{own}"'] * bool(own) + [f"also = {json.dumps(also)}"] * bool(also)
+            blocks[i] = "\n".join(rows) + "\n" * (1 + block.endswith("\n\n"))
+    path.write_text("[[bad]]\n".join([head, *blocks]), encoding="utf-8")
 
 
 @pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in BAD if b.expect == "inexpressible"], ids=name)
@@ -99,14 +153,53 @@ def test_what_comes_nearest(case, bad, registry):
 @pytest.mark.parametrize(("case", "bad"), RULE, ids=name)
 def test_a_witness_is_a_legal_launch(case, bad, registry):
     """Scalars satisfy every `require`, and each name is one of the text."""
-    kernel = build(source(case.folder / bad.text), registry).manifest
+    kernel, _ = elaborated(case.folder / bad.text, registry)
     scalars = {p.name for p in kernel.params if p.mode is None}
     tensors = {p.name for p in kernel.params if p.mode is not None}
     lists = {n for n, v in bad.witness.items() if isinstance(v, list)}
     values = {n: v for n, v in bad.witness.items() if n in scalars}
     assert lists <= tensors and set(bad.witness) - lists - {"cluster.count"} <= scalars
     assert scalars == set(values), "a scalar has no value"
-    assert [r.text for r in kernel.requires if not compile_formula(r.formula, scalars)(values)] == []
+    assert [r.text for r in requires(kernel) if not compile_formula(r.formula, scalars)(values)] == []
+
+
+def faults(path: Path, witness: dict, registry) -> list[Fault]:
+    """What the event machine finds at a witness, in a grid of one cluster if it does not say how many."""
+    kernel, target = elaborated(path, registry)
+    names = {p.name for p in kernel.params if p.mode is None}
+    lists = {n: v for n, v in witness.items() if isinstance(v, list)}
+
+    def element(tensor: str, at: tuple[int, ...]) -> int | None:
+        return lists[tensor][at[0]] if tensor in lists and len(at) == 1 and at[0] < len(lists[tensor]) else None
+
+    params = {n: witness.get(n, 2) for n in names}
+    scenario = Scenario(params, 0, witness.get("cluster.count", 1), element)
+    return list(explore(facts_of(kernel, registry, target), scenario, mode="adversarial").faults)
+
+
+def lines(found: list[Fault]) -> set[int]:
+    sites = [s for f in found for s in (f.first, f.second, *(b[0] for b in f.blocked)) if s is not None and s.event is not None]
+    return {s.event.span.line for s in sites}
+
+
+@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in RULE if b.policy == "default"], ids=name)
+def test_a_wrong_text_goes_wrong(case, bad, registry):
+    """At its witness, and at the line that its case names."""
+    found = faults(case.folder / bad.text, bad.witness, registry)
+    if case.category in VALUES or name(bad) in UNSEEN.get(case.case, ()):
+        assert found == [], "the machine sees it now: take it out of the lists above"
+    else:
+        assert found != []
+        assert lines(found) & {*_places(bad)} or case.category == "transaction-bytes"
+
+
+@pytest.mark.parametrize(
+    ("case", "path"), [(c, p) for c in CASES for p in c.good if p.parent == c.folder and p.name not in c.hard], ids=name
+)
+def test_a_right_text_does_not_go_wrong(case, path, registry):
+    """At the witnesses of the wrong texts beside it."""
+    for witness in [b.witness for b in case.bad] or [{}]:
+        assert faults(path, witness, registry) == []
 
 
 @pytest.mark.parametrize(("case", "bad"), BAD, ids=name)
