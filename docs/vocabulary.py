@@ -51,6 +51,7 @@ def _rest(registry):
         ("thread group", registry.groups),
         ("pipeline protocol", registry.protocols),
         ("turn protocol", registry.turns),
+        ("counter", registry.counters),
         ("role word", registry.role_words),
     )
 

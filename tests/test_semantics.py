@@ -72,8 +72,9 @@ RULES = {
             "persistent": ("let m = t_i % t_m, n = t_i / t_m",),
             "raster": ("let t_start = t_i / t_group * 8", "let m = t_start + t_inside % t_height, n = t_inside / t_height"),
             "cluster": ("cluster.m",),
+            "on_demand_raster": ("role t_sched: 1 warp at 1 {", "if t_i == t_total + cluster.count - 1 {\n        store NEXT[0] <- 0", "if t_at >= 0 {\n        let a = max(t_at, 0)"),
         },
-        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis"),
+        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis", "derive/derive-on-demand/two_loops", "derive/derive-on-demand/read"),
     ),
     # constants, positions in loops, the same guard of the item in all roles, the same expression of the same message
     10: Rule(
@@ -135,7 +136,7 @@ NOT_IN_THIS_VERSION = {14: "elaborate/type-not-implemented/alias", 21: None}
 NOT_IMPLEMENTED = {
     "two schedules": "elaborate/type-not-implemented/two_schedules",
     "two producers": "elaborate/type-not-implemented/two_producers",
-    "dynamic": "elaborate/type-not-implemented/dynamic",
+    "items on demand for clusters": "elaborate/type-not-implemented/dynamic_cluster",
     "reads outside roles": "elaborate/type-not-implemented/read_outside_roles",
     "alias": "elaborate/type-not-implemented/alias",
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from cake_core.architecture import Architecture
 from cake_core.derive.accesses import operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
+from cake_core.derive.dynamic import OnDemand, free_warp, on_demand, waits_for_grids
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
@@ -49,11 +50,16 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 
-    protocol = _protocol(registry, arch, kernel) if plans else None
+    drawn = _drawn_from(kernel)
+    protocol = _protocol(registry, arch, kernel) if plans or drawn else None
     plans = {name: _named(plan, protocol, fresh) for name, plan in plans.items()}
+    if drawn:
+        schedule = on_demand(kernel, schedule, registry, arch, placed, touched, protocol, fresh)
+        schedule = replace(schedule, plan=_named(schedule.plan, protocol, fresh))
+        plans[schedule.name] = schedule.plan
     barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()
     tensor = plan_tensor(kernel, registry, arch, fresh)
-    words = (tensor.word,) if tensor is not None else ()
+    words = ((tensor.word,) if tensor is not None else ()) + ((schedule.declared(),) if drawn else ())
     memory = plan_memory(replace(kernel, body=(*kernel.body, *words)), barriers, asked, swizzles)
     turns, following = turns_of(kernel, registry, arch, placed, first=1)
     tensors = {p.name for p in kernel.params}  # the fence between proxies is of shared memory
@@ -83,6 +89,10 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         with sink.collecting(role=role.name):
             p = placed[role.name]
             roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded[role.name], held[role.name]), p))
+    if drawn:
+        at = next(s.span for s in kernel.body if isinstance(s, Tiles))
+        roles.append(schedule.scheduler(free_warp(placed), waits_for_grids(kernel, registry, arch, at), at))
+        schedule = schedule.schedule
     named.check(kernel, arch, sink)
     sink.stop_if_errors()
     params = (*kernel.params, *(schedule.params if schedule is not None else ()))
@@ -116,6 +126,11 @@ def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> S
     if tiles is None:
         return None
     return expand_ragged(tiles, kernel, fresh) if read_schedule(tiles).ragged is not None else expand(tiles, axis, cluster, fresh)
+
+
+def _drawn_from(kernel: Kernel) -> str | None:
+    """The counter that items are drawn from, on demand."""
+    return next((read_schedule(s).counter for s in kernel.body if isinstance(s, Tiles)), None)
 
 
 def _types(kernel: Kernel) -> dict[str, Tile]:
@@ -192,7 +207,9 @@ def _protocol(registry, arch: Architecture, kernel: Kernel) -> Protocol:
     for protocol in registry.protocols.values():
         if protocol.capabilities <= arch.capabilities:
             return protocol
-    first = next(s for s in kernel.body if isinstance(s, Pipeline))
+    first = next(s for kind in (Pipeline, Tiles) for s in kernel.body if isinstance(s, kind))
+    if isinstance(first, Tiles):
+        raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", first.span, resource=first.name, why="items on demand reach the roles through a pipeline", fix="leave `dynamic` out, or build for another target")
     raise fail("derive/no-protocol", f"no installed plugin offers a pipeline protocol for {arch.name}", first.span, resource=first.name, why="a protocol says how a slot is handed over", fix="let one role fill and read a ring, or build for another target")
 
 

@@ -7,10 +7,9 @@ conditions around its verbs are the same expressions of messages, constants and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.derive.symbols import Follower, Taken, said, whose
 from cake_core.diagnostics import Related, Sink
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import For, If, Kernel, Op, Pipeline, Stmt, While
 from cake_core.ir.types import Level, Scalar
@@ -19,7 +18,7 @@ from cake_core.ir.visit import nested
 VERBS = ("acquire", "commit", "wait", "release", "drain", "take", "pass")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """`agreed`: by identity, statements that decide alike in every role that comes there, so that verbs may stand in them."""
 

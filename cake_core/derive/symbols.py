@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from cake_core.effects import Access, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
@@ -49,7 +50,7 @@ OWN, MESSAGE, ROUND = "own|", "message|", "round|"
 OPENING = ("acquire", "wait")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """What a slot's name stands for: the `use` of a pipeline in one round of the loops around, taken in the block `block`."""
 
@@ -59,13 +60,13 @@ class Slot:
     fills: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Under:
     condition: Expr
     loop: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """A verb that takes a slot, and the conditions that it stands under, outermost first; of loops with their identity."""
 

@@ -129,6 +129,8 @@ class Expressions(Calls, CheckContext):
             return fail("type/form", f"'{e.id}' belongs to the derived form", e.span, why="who executes a statement of the schedule form follows from the statement")
         if e.id in self.later:
             return fail("type/unknown-name", f"const '{e.id}' is declared further on", e.span, fix="a const may use those before it: move it up")
+        if ".next." in e.id and (t := self.scope.find(e.id.partition(".")[0])) is not None and t.kind == "tile schedule":
+            return fail("type/unknown-name", f"'{e.id}' is not known", e.span, why="which item comes next is known inside a loop over a persistent schedule of a grid, unless items are taken on demand")
         known = [*self.scope.visible(), *self.builtins()]
         return fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, known))
 

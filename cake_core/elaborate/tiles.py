@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
+from cake_core.elaborate.on_demand import OnDemand
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.typing import counted, described, named, range_of, typed
 from cake_core.ir import ranges
@@ -15,10 +16,9 @@ from cake_core.primitive import Form, WordSpec
 
 CTAS = WordSpec("ctas", "constant", Form.SCHEDULE, help="CTAs on a multiprocessor")
 ORDERS = (*SCAN_ORDERS, *TABLE_ORDERS)
-LATER = ("dynamic",)  # of the language, not of this version
 
 
-class TileSchedules:
+class TileSchedules(OnDemand):
     """Mixed into the elaborator, in front of the mix-in of declarations."""
 
     def _tiles(self, s: Tiles) -> Tiles:
@@ -26,14 +26,12 @@ class TileSchedules:
         calls = factors(s.schedule)
         for c in calls:
             name = c.name if isinstance(c, Call) else ""
-            if name in LATER:
-                raise fail("type/not-implemented", f"the schedule '{name}' is not implemented yet", c.span)
             if name not in SCHEDULES:
                 raise fail(
                     "type/schedule",
                     f"'{name}' is no tile schedule" if name else "this is no tile schedule",
                     c.span,
-                    fix=suggestion(name, SCHEDULES, "schedules"),
+                    fix="write `persistent(..) dynamic COUNTER`" if name == "dynamic" else suggestion(name, SCHEDULES, "schedules"),
                 )
         kinds = [c.name for c in calls]
         if "ragged" in kinds:
@@ -64,8 +62,8 @@ class TileSchedules:
         else:
             done = self._grid(calls[0])
         s = replace(s, schedule=done)
-        order = s.words.word("order")
-        words = self.words(replace(s.words, items=tuple(w for w in s.words.items if w is not order)), (CTAS,), "'tiles'", s.span)
+        order, dynamic = s.words.word("order"), s.words.word("dynamic")
+        words = self.words(replace(s.words, items=tuple(w for w in s.words.items if w not in (order, dynamic))), (CTAS,), "'tiles'", s.span)
         if words.flag is not None:
             raise fail("type/unknown-word", f"'tiles' has no flag '{words.flag}'", words.span)
         self.at_least_one_cta(words)
@@ -74,6 +72,8 @@ class TileSchedules:
         body = self._item_lets(s, scope, types)
         if order is not None:
             words = replace(words, items=(*words.items, replace(order, value=self._order(order.value, "ragged" in kinds, scope))))
+        if dynamic is not None:
+            words = replace(words, items=(*words.items, self.drawn_from(dynamic, kinds)))
         s = replace(s, words=words, body=body)
         self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=s))
         return s
@@ -321,7 +321,7 @@ class TileSchedules:
         types |= {n: b.value.type for n, b in carried.items()}
         schedule = read_schedule(node)
         self.item_count = f"{tiles.id}.n"
-        if schedule.persistent and schedule.ragged is None:
+        if schedule.persistent and schedule.ragged is None and schedule.counter is None:
             self.items_ahead = tuple(f"{tiles.id}.next.{d.name}" for d in schedule.dims)
         try:
             symbols = {n: Symbol("loop variable", t, s.span, formula=self.counted_through(n, t, None)) for n, t in types.items()}

@@ -97,7 +97,7 @@ RELATIONS: dict[str, Relation] = {
             "A parameter of the kernel.",
             (
                 *COMMON,
-                _enum("mode", ("scalar", "in", "out", "inout"), "how it is used"),
+                _enum("mode", ("scalar", "in", "out", "inout", "workspace"), "how it is used"),
                 Column("bits", INT, "of an element of a tensor", optional=True),
                 Column("shape", EXPR, "one expression a dimension of a tensor", many=True),
             ),

@@ -6,6 +6,8 @@
     ragged(rows: OFF, block = B) * grid(h: H) order ..
                                 items of B rows of the groups [OFF[g], OFF[g + 1]), for each h; persistent
 
+    .. dynamic COUNTER          the same items in the same order, each taken by who is free
+
 The coordinates of an item are, in this order: of a ragged schedule `b` (group), `r0` (first row) and `r1` (one past the group's last
 row); then one a dimension, of its name.
 """
@@ -56,6 +58,7 @@ class Schedule:
     order: Order | None
     ctas: int | None
     each: bool = False  # an item for all CTAs of a cluster
+    counter: str | None = None  # the workspace whose first element items are drawn from, on demand
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -90,6 +93,7 @@ def read_schedule(s: Tiles) -> Schedule:
         order=_order(s.words.get("order")),
         ctas=ctas.value if isinstance(ctas, Int) else None,
         each="each" in options,
+        counter=counter.id if isinstance(counter := s.words.get("dynamic"), Name) else None,
     )
 
 

@@ -27,6 +27,7 @@ from cake_core.effects import (
 from cake_core.plugins.types import Command, Origin
 from cake_core.primitive import (
     CheckContext,
+    Counter,
     Demand,
     DeriveContext,
     Distribution,
@@ -66,6 +67,7 @@ __all__ = [
     "Command",
     "CommitGroup",
     "Completion",
+    "Counter",
     "Demand",
     "DeriveContext",
     "Diagnostic",

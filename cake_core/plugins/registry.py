@@ -15,6 +15,7 @@ from cake_core.ir.nodes import Kernel
 from cake_core.plugins.tables import Table
 from cake_core.plugins.types import Command, Origin, PluginRecord, Status
 from cake_core.primitive import (
+    Counter,
     Function,
     Layout,
     Operation,
@@ -38,6 +39,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
     "group": (ThreadGroup, "groups", "thread group"),
     "protocol": (Protocol, "protocols", "protocol"),
     "turn": (TurnProtocol, "turns", "turn protocol"),
+    "counter": (Counter, "counters", "counter"),
     "role_word": (RoleWord, "role_words", "role word"),
     "command": (Command, "commands", "command"),
 }
@@ -64,6 +66,7 @@ class Registry:
     groups: Mapping[str, ThreadGroup] = field(default_factory=dict)
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     turns: Mapping[str, TurnProtocol] = field(default_factory=dict)
+    counters: Mapping[str, Counter] = field(default_factory=dict)
     role_words: Mapping[str, RoleWord] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     plugins: Sequence[PluginRecord] = ()

@@ -1,6 +1,7 @@
 """Primitives: the kinds that a plugin can add (`kinds`), and what the core offers them (`contexts`)."""
 
 from cake_core.primitive.contexts import CheckContext, DeriveContext, Distribution, HandOff, LowerContext
+from cake_core.primitive.counters import Counter
 from cake_core.primitive.elements import Elements
 from cake_core.primitive.kinds import (
     Demand,
@@ -25,6 +26,7 @@ from cake_core.primitive.kinds import (
 
 __all__ = [
     "CheckContext",
+    "Counter",
     "Demand",
     "DeriveContext",
     "Distribution",

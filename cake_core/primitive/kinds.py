@@ -9,6 +9,7 @@
 `ThreadGroup` a unit of threads that a role counts in
 `Protocol`   how a pipeline's hand-offs are signalled
 `TurnProtocol` how the token of a `turn` goes round
+`Counter`    how numbers are drawn from global memory (`counters.py` beside this page)
 `RoleWord`   a word on a role's header that acts at role entry
 
 A primitive names the capabilities that a target must offer; a target without one is an error that names it.

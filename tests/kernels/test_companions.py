@@ -154,6 +154,7 @@ HONEST = {
     "knn_merge": (knn_merge, None),
     "knn_part_sm90": (knn_part, None),
     "moe_grouped_sm90": (moe_grouped, "A"),
+    "moe_grouped_dynamic_sm90": (moe_grouped, "A"),
     "quantize_e4m3": (quantize_e4m3, "X"),
     "rmsnorm": (rmsnorm, "X"),
     "scale_shift": (scale_shift, "T"),

@@ -17,7 +17,7 @@ from cake_core.source import Source
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 ATTENTION = KERNELS / "attention" / "attn_fwd_sm90.cake"
-MOE = KERNELS / "moe" / "moe_grouped_sm90.cake"
+MOE = {"static": KERNELS / "moe" / "moe_grouped_sm90.cake", "dynamic": KERNELS / "moe" / "moe_grouped_dynamic_sm90.cake"}
 KMEANS = KERNELS / "kmeans" / "kmeans_assign_sm90.cake"
 KNN = KERNELS / "knn" / "knn_part_sm90.cake"
 POISON = 0xFFFF
@@ -40,7 +40,9 @@ def bits(array):
 def launch(kernel, scalars, tensors, outputs, ctas, late):
     """The outputs of a launch, as float64 where they are floats."""
     held = {n: np.ascontiguousarray(bits(x)) for n, x in tensors.items()} | {n: np.full(s, np.iinfo(t).max, t) for n, (s, t) in outputs.items()}
-    Grid(kernel.lowered.ptx, asdict(kernel.manifest), scalars, held, late).run(ctas)
+    work = {p.name: np.zeros(1, np.int32) for p in kernel.manifest.params if p.mode == "workspace"}
+    Grid(kernel.lowered.ptx, asdict(kernel.manifest), scalars, held | work, late).run(ctas)
+    assert all((w == 0).all() for w in work.values()), "a workspace is not as it was found"
     return {n: held[n] for n in outputs}
 
 
@@ -110,13 +112,14 @@ def test_a_wrong_kernel_is_seen(old, new, monkeypatch):
 
 @pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
 @pytest.mark.parametrize("groups", GROUPS)
-def test_grouped_gemm(groups, late):
+@pytest.mark.parametrize("schedule", MOE)
+def test_grouped_gemm(schedule, groups, late):
     sizes, n, k, ctas = GROUPS[groups]
     rng = np.random.default_rng(3)
     draw = lambda *shape: bits16(rng.standard_normal(shape)).astype(np.uint16)  # noqa: E731
     a, w, off = draw(sum(sizes), k), draw(len(sizes), n, k), ends(sizes)
     scalars = {"E": len(sizes), "T": sum(sizes), "N": n, "K": k}
-    found = launch(built(MOE), scalars, {"OFF": off, "A": a, "W": w}, {"D": ((sum(sizes), n), np.uint16)}, ctas, late)
+    found = launch(built(MOE[schedule]), scalars, {"OFF": off, "A": a, "W": w}, {"D": ((sum(sizes), n), np.uint16)}, ctas, late)
     value = lambda x: (x.astype(np.uint32) << 16).view(np.float32)  # noqa: E731
     for e in range(len(sizes)):
         rows = slice(off[e], off[e + 1])

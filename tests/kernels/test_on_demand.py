@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from warpgroups import Grid
 
 from cake_core.pipeline import build
@@ -37,6 +39,101 @@ def test_rows_that_a_text_takes_by_itself(rows, ctas, seed):
     tensors = {"X": x, "Y": np.full_like(x, -1)}
     held = run(built(ROWS.read_text()), {"R": rows, "NC": ctas}, tensors, ctas, seed)
     assert (held["Y"][:rows] == 2 * x[:rows]).all() and (held["Y"][rows:] == -1).all()
+
+
+GRIDS = """cake 1
+kernel visit(M: i32, N: i32, Y: inout i32[M, N], Z: out i32[M, N]{params})
+  require 0 <= M, M <= 1000, 0 <= N, N <= 1000
+  target {arch}
+{{
+  tiles t = persistent(m: M, n: N{raster}){dynamic} {{
+    let sum = 100 * m + n
+  }}
+  shared x: i32[2][1]
+  pipeline p: 2 {{ x }} from give to take
+  role give: 1 warp {{
+    for (a, b) in t {{
+      acquire p as s
+      store x[s][0] <- sum
+      commit p
+    }}
+  }}
+  role take: 2 warps {{
+    for (m, n) in t {{
+      wait p as s
+      red.add Y[m, n] <- 1
+      store Z[m, n] <- load(x[s][0]) * 1000 + t.n
+      release p
+    }}
+  }}
+}}
+"""
+
+
+def grid_text(raster="", dynamic=" dynamic NEXT", params=", NEXT: workspace i32[1]", arch="sm90"):
+    return GRIDS.format(raster=raster, dynamic=dynamic, params=params, arch=arch)
+
+
+@pytest.mark.parametrize("raster", ["", ", raster = 3"])
+@settings(max_examples=12, deadline=None)
+@given(m=st.integers(0, 7), n=st.integers(0, 4), ctas=st.integers(1, 4), seed=st.integers(0, 99))
+def test_every_point_of_a_grid_is_taken_once(raster, m, n, ctas, seed):
+    ctas = min(ctas, m * n)  # as a launch does
+    shape = (max(m, 1), max(n, 1))
+    tensors = {"Y": np.zeros(shape, np.int32), "Z": np.full(shape, -1, np.int32)}
+    held = run(built(grid_text(raster)), {"M": m, "N": n}, tensors, ctas, seed)
+    assert (held["Y"] == (1 if m and n else 0)).all()
+    if m and n:
+        assert (held["Z"] // 1000 == 100 * np.arange(m)[:, None] + np.arange(n)).all()
+        counts = np.bincount((held["Z"] % 1000).ravel())  # how many CTAs have had an item of each number
+        assert counts.sum() == m * n and (np.diff(counts) <= 0).all() and counts[0] <= ctas
+
+
+def test_ctas_take_as_many_as_they_get_to():
+    """In turn each CTA has the same number of items; on demand that depends on who is free."""
+    shares = set()
+    for seed in range(12):
+        held = run(built(grid_text()), {"M": 8, "N": 1}, {"Y": np.zeros((8, 1), np.int32), "Z": np.full((8, 1), -1, np.int32)}, 2, seed)
+        shares.add(int((held["Z"] % 1000).max()) + 1)
+    assert len(shares) > 1
+
+
+def test_the_same_order_as_in_turn():
+    sizes, one = {"M": 5, "N": 4}, {"Y": np.zeros((5, 4), np.int32), "Z": np.full((5, 4), -1, np.int32)}
+    in_turn = run(built(grid_text(", raster = 3", "", "")), sizes, one, 1, 0)
+    on_demand = run(built(grid_text(", raster = 3")), sizes, one, 1, 0)
+    assert (in_turn["Z"] == on_demand["Z"]).all()
+
+
+def test_launches_follow_one_another_on_one_counter():
+    kernel, work = built(grid_text()), np.zeros(4, np.int32)
+    for launch in range(3):
+        held = {"Y": np.zeros((3, 3), np.int32), "Z": np.zeros((3, 3), np.int32), "NEXT": work}
+        Grid(kernel.lowered.ptx, asdict(kernel.manifest), {"M": 3, "N": 3}, held, False, launch).run(3)
+        assert (held["Y"] == 1).all() and (work == 0).all()
+
+
+@pytest.mark.parametrize("arch", ["sm90", "sm100"])
+def test_what_is_derived_builds_to_the_same(arch):
+    kernel = built(grid_text(arch=arch), arch)
+    again = built(kernel.derived_text, arch)
+    assert again.lowered.ptx == kernel.lowered.ptx and again.manifest.workspaces == kernel.manifest.workspaces == {"NEXT"}
+
+
+def test_the_role_that_draws_waits_for_the_grids_in_front():
+    """Their roles draw from the counter too: a grid that starts early must not."""
+    text = grid_text().replace("  role give: 1 warp {\n", "  role give: 1 warp {\n    grid.wait\n")
+    kernel = built(text)
+    scheduler = kernel.derived_text[kernel.derived_text.index("role t_sched") :]
+    assert scheduler.index("grid.wait") < scheduler.index("while") and kernel.manifest.launch.starts_early
+    assert "grid.wait" not in built(grid_text()).derived_text
+
+
+def test_where_the_role_that_draws_lives():
+    alone = built(grid_text()).derived_text
+    assert "role take: 2 warps at 1 {" in alone and "role t_sched: 1 warp at 3 {" in alone
+    moe = (ROOT / "kernels" / "moe" / "moe_grouped_dynamic_sm90.cake").read_text()
+    assert "role load: 1 warp at 0 regs 40 pad 3" in built(moe).derived_text and "role t_sched: 1 warp at 1 {" in built(moe).derived_text
 
 
 def test_a_role_that_stops_too_late_never_ends():

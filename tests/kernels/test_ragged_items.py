@@ -16,12 +16,12 @@ from cake_core.source import Source
 
 BLOCK = 4
 TEXT = """cake 1
-kernel visit(E: i32, T: i32, H: i32, OFF: in i32[E + 1], N: out i32[H, T], G: out i32[H, T], C: out i32[H, T])
+kernel visit(E: i32, T: i32, H: i32, OFF: in i32[E + 1], N: out i32[H, T], G: out i32[H, T], C: out i32[H, T]{counter})
   require 0 <= E, E <= 1000, 0 <= T, T <= 100000, 0 <= H, H <= 1000
   assume OFF[E] == T
   target sm90
 {{
-  tiles t = ragged(rows: OFF, block = 4){grid}{order} {{
+  tiles t = ragged(rows: OFF, block = 4){grid}{order}{dynamic} {{
     let rows = min(r1 - r0, 4), cost = 2 * rows + 1
     let next = r0 + rows
   }}
@@ -39,12 +39,13 @@ ALONE = {"grid": "", "h": "", "at": "0"}
 
 
 @cache
-def built(order, **parts):
-    text = TEXT.format(order=f" order {order}" if order else "", **parts)
+def built(order, dynamic=False, **parts):
+    counter = {"counter": ", NEXT: workspace i32[1]", "dynamic": " dynamic NEXT"} if dynamic else {"counter": "", "dynamic": ""}
+    text = TEXT.format(order=f" order {order}" if order else "", **counter, **parts)
     return build(Source("visit.cake", text), load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90")
 
 
-def visit(kernel, off, heads, ctas):
+def visit(kernel, off, heads, ctas, seed=0):
     """(N, G, C) as the kernel left them, the CTA of every item being unknown."""
     off = np.asarray(off, np.int32)
     scalars = {"E": len(off) - 1, "T": int(off[-1]), "H": heads}
@@ -53,8 +54,10 @@ def visit(kernel, off, heads, ctas):
         tensors["t_items"] = make_items(kernel.manifest, scalars, {"OFF": off}, ctas)
         scalars["t_count"] = len(tensors["t_items"])
         ctas = min(ctas, len(tensors["t_items"]))  # as a launch does
-    held = dict(tensors)
-    Grid(kernel.lowered.ptx, asdict(kernel.manifest), scalars, held, False).run(ctas)
+    work = {p.name: np.zeros(1, np.int32) for p in kernel.manifest.params if p.mode == "workspace"}
+    held = tensors | work
+    Grid(kernel.lowered.ptx, asdict(kernel.manifest), scalars, held, False, seed).run(ctas)
+    assert all((w == 0).all() for w in work.values()), "the counter is not as it was found"
     return held
 
 
@@ -90,6 +93,13 @@ def test_every_item_is_visited_once(order, off, heads, ctas):
     agrees(visit(built(order, **GRID), off, heads, ctas), off, heads, ctas)
 
 
+@pytest.mark.parametrize("order", [*SCANS, "longest_first(cost)"])
+@settings(max_examples=12, deadline=None)
+@given(off=OFFSETS, heads=st.integers(1, 3), ctas=st.integers(1, 4), seed=st.integers(0, 99))
+def test_every_item_is_taken_once_on_demand(order, off, heads, ctas, seed):
+    agrees(visit(built(order, dynamic=True, **GRID), off, heads, ctas, seed), off, heads, ctas)
+
+
 @pytest.mark.parametrize("order", [None, "group_major", "longest_first(cost)"])
 @settings(max_examples=8, deadline=None)
 @given(off=OFFSETS, ctas=st.integers(1, 4))
@@ -102,9 +112,10 @@ def test_rows_alone(order, off, ctas):
     [(None, lambda g, r, h: (h, r)), ("group_major", lambda g, r, h: (g, h, r))],
     ids=["all blocks fastest", "group by group"],
 )
-def test_the_order_of_one_cta(order, key):
+@pytest.mark.parametrize("dynamic", [False, True], ids=["in turn", "on demand"])
+def test_the_order_of_one_cta(order, key, dynamic):
     off, heads = [0, 5, 5, 14], 2
-    held = visit(built(order, **GRID), off, heads, 1)
+    held = visit(built(order, dynamic, **GRID), off, heads, 1)
     items = sorted(((g, r, h) for g in range(3) for r in range(off[g], off[g + 1], BLOCK) for h in range(heads)), key=lambda x: key(*x))
     assert [held["N"][h, r] for _, r, h in items] == list(range(len(items)))
 
@@ -121,6 +132,6 @@ def test_only_what_a_role_uses_is_computed():
     text = built(None, **GRID).derived_text
     role = text[text.index("role main") :]
     assert "let rows = min(behind - first, 4)" in role and "let cost = 2 * rows + 1" in role
-    pared = TEXT.format(order="", **GRID).replace("      store C[h, first] <- next * 100 + cost\n", "")
+    pared = TEXT.format(order="", counter="", dynamic="", **GRID).replace("      store C[h, first] <- next * 100 + cost\n", "")
     derived = build(Source("visit.cake", pared), load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90").derived_text
     assert "cost" not in derived and "let next" not in derived

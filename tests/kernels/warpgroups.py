@@ -306,7 +306,7 @@ class Warp:
         kind = opcode.split(".")[0]
         if kind in ("ld", "st"):
             self.memory(opcode, o, active)
-        elif kind == "atom":
+        elif kind in ("atom", "red"):
             self.atomic(opcode, o, active)
         elif opcode.startswith("bar.") and opcode != "bar.warp.sync":
             assert together
@@ -397,14 +397,16 @@ class Warp:
 
     def atomic(self, opcode: str, o: list[str], active: np.ndarray) -> None:
         """Lane by lane; CTAs run by turns, so nothing comes between the read and the write."""
-        _, _, _, space, action, kind = opcode.split(".")
+        name, _, _, space, action, kind = opcode.split(".")
         assert (space, kind) == ("global", "s32")
-        where, new, old = self.address(o[1]), self.value(o[2]), np.zeros(32, np.int64)
+        *result, place, value = o
+        where, new, old = self.address(place), self.value(value), np.zeros(32, np.int64)
         for lane in np.flatnonzero(active):
             words, n = self.words(opcode, int(where[lane]))
             old[lane] = i32(words[n])
             words[n] = u32(INTEGER[action](old[lane], i32(new[lane])))
-        self.write(o[0], old, active)
+        if name == "atom":
+            self.write(*result, old, active)
 
     def words(self, opcode: str, address: int) -> tuple[np.ndarray, int]:
         return (self.cta.shared.view(np.uint32), address // 4) if ".shared" in opcode else self.cta.grid.words(address)

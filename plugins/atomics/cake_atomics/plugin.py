@@ -1,8 +1,9 @@
-"""The entry point: offers the functions `atomic.*` and the operations `red.*`."""
+"""The entry point: offers the functions `atomic.*`, the operations `red.*` and a counter."""
 
 from __future__ import annotations
 
 from cake_atomics.atomic import ATOMICS
+from cake_atomics.counter import COUNTER
 from cake_atomics.red import REDUCTIONS
 from cake_core import hookimpl
 
@@ -11,4 +12,4 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives():
-    return (*ATOMICS, *REDUCTIONS)
+    return (*ATOMICS, *REDUCTIONS, COUNTER)

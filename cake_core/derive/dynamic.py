@@ -1,0 +1,222 @@
+"""Schedules on demand written out: one more role draws the items, all roles receive them (S9, S10).
+
+The role `t_sched` of one warp draws numbers from a counter in a workspace, finds the item of a number as any role of the static
+schedule would, and hands its coordinates on through a pipeline of two slots. The first coordinate, which is never negative, is -1 behind
+the last item; every loop over items becomes a `while` on it. Each cluster draws one number too many, so who draws the last of those
+knows that nobody draws after it, and sets the counter back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.derive.accesses import Touch, operation_with
+from cake_core.derive.schedules import Schedule, needed
+from cake_core.derive.warps import Placed
+from cake_core.diagnostics import Related, fail
+from cake_core.effects import GridOrder
+from cake_core.frozen import frozen
+from cake_core.ir.build import add, assign, binary, call, index, mod, op, words
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import (
+    Binding,
+    Block,
+    Declaration,
+    Declare,
+    Expr,
+    For,
+    If,
+    Int,
+    Kernel,
+    Let,
+    Name,
+    Role,
+    Stmt,
+    Tiles,
+    TypeExpr,
+    Var,
+    While,
+    Words,
+)
+from cake_core.ir.places import names
+from cake_core.ir.schedule import read_schedule
+from cake_core.ir.visit import own_expressions
+from cake_core.primitive import PipelinePlan, Protocol, Signal
+from cake_core.primitive.asking import effects_of
+from cake_core.source import Span
+
+#: Messages that may be on the way: while a CTA works on one item the next is known, and one more drawn.
+SLOTS = 2
+BYTES = 4  # of a coordinate
+END = -1
+
+
+@frozen
+class OnDemand:
+    """A schedule whose items are drawn. It stands where a `Schedule` stands for the roles; `plan`: of the pipeline of messages."""
+
+    schedule: Schedule
+    drawn: Expr  # the next number
+    counter: Expr  # where it comes from
+    plan: PipelinePlan
+    protocol: Protocol
+    role: str
+    at: str  # the variable that holds an item's first coordinate, or END
+
+    persistent = True
+
+    @property
+    def name(self) -> str:
+        return self.schedule.name
+
+    @property
+    def item(self) -> str:
+        """The buffer of the messages."""
+        return self.plan.buffers[0]
+
+    def carried_as(self, pattern: tuple[str, ...]) -> tuple[Binding, ...]:
+        return self.schedule.carried_as(pattern)
+
+    def next(self, name: str) -> str | None:
+        return None
+
+    def declared(self) -> Declare:
+        """The buffer of the messages: the coordinates of an item in each slot."""
+        shape = ((Int(SLOTS),), (Int(len(self.schedule.parts)),))
+        return Declare("shared", (Declaration(self.item, TypeExpr("i32", shape)),))
+
+    # --- who receives
+
+    def loop(self, pattern: tuple[str, ...], carried: tuple[Binding, ...], body: Block, at: Span) -> Block:
+        """The items of one CTA, in the roles that work on them. `carried`: the item's values, derived."""
+        used = {n.id for s in walk(body) for e in own_expressions(s) for n in names(e)}
+        carried = needed(carried, used)
+        p, waits, releases = self.plan, f"{self.plan.name}_wait", f"{self.plan.name}_release"
+        slot = f"{waits}_slot"
+        read = lambda k: call("load", index(index(self.item, slot), k), by=BYTES)  # noqa: E731
+        # coordinates are never negative, which is said so: divisions of what may be cost more
+        values = (call("max", self.at, 0), *(call("max", read(k), 0) for k in range(1, len(pattern))))
+        parts = needed(tuple(map(Binding, pattern, values)), used | {n.id for b in carried for n in names(b.value)})
+        lets = tuple(Let((b,), span=at) for b in parts)
+        early = tuple(s for s in lets if s.bindings[0].name != pattern[0])
+        late = tuple(s for s in lets if s.bindings[0].name == pattern[0])
+        receive: tuple[Stmt, ...] = (
+            Let((Binding(slot, mod(waits, SLOTS)),)),
+            *self.protocol.wait(p, Name(slot), Name(waits)),
+            assign(waits, add(waits, 1)),
+            assign(self.at, read(0)),
+            *early,
+            *self.protocol.release(p, mod(releases, SLOTS), Signal.WARPS),
+            assign(releases, add(releases, 1)),
+        )
+        work = If(binary(">=", self.at, 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
+        start = Var(tuple(Binding(n, Int(0)) for n in (waits, releases, self.at)), span=at)
+        return (start, While(binary(">=", self.at, 0), Words(), (*_at(receive, at), work), span=at))
+
+    # --- who draws
+
+    def scheduler(self, first: int, before: Block, at: Span) -> Role:
+        """The role that draws, in the warp `first`. `before`: statements at its start."""
+        s, p, fills, commits = self.schedule, self.plan, f"{self.plan.name}_fill", f"{self.plan.name}_commit"
+        slot = f"{fills}_slot"
+        send = lambda k, value: op("store", index(index(self.item, slot), k), arrow="<-", value=value, by=BYTES)  # noqa: E731
+        there = s.guard if s.guard is not None else binary("<", s.index, s.total)
+        coordinates = tuple(Let((Binding(n, e),)) for n, e in s.coordinates)
+        fetched = tuple(Let((b,)) for b in s.fetch(Name(s.index)))
+        found = (*coordinates, *fetched, assign(self.at, s.item[0]), *(send(k, e) for k, e in enumerate(s.item) if k))
+        last = binary(
+            "==", s.index, binary("-", add(there.right, "cluster.count"), 1)
+        )  # with no item left, `there` compares with their number
+        body: tuple[Stmt, ...] = (
+            Let((Binding(slot, mod(fills, SLOTS)),)),
+            *self.protocol.acquire(p, Name(slot), Name(fills)),
+            assign(fills, add(fills, 1)),
+            Let((Binding(s.index, call("max", self.drawn, 0)),)),
+            *s.seek,
+            assign(self.at, Int(END)),
+            If(there, found),
+            send(0, Name(self.at)),
+            *self.protocol.commit(p, mod(commits, SLOTS)),
+            assign(commits, add(commits, 1)),
+            If(last, (op("store", self.counter, arrow="<-", value=Int(0), by=BYTES),)),
+        )
+        start = Var(tuple(Binding(n, Int(0)) for n in (fills, commits, self.at)))
+        loop = While(binary(">=", self.at, 0), Words(), body)
+        return Role(self.role, None, Int(1), "warp", words(at=first), _at((*before, start, *s.start, loop), at), span=at)
+
+
+def on_demand(
+    kernel: Kernel, schedule: Schedule, registry, arch, placed: dict[str, Placed], touched: list[Touch], protocol: Protocol, fresh
+) -> OnDemand:
+    """The schedule of a kernel whose items are drawn; the name of its pipeline is not chosen yet. Raises CakeError."""
+    tiles = next(s for s in kernel.body if isinstance(s, Tiles))
+    place = read_schedule(tiles).counter
+    counter = next((c for c in registry.counters.values() if c.capabilities <= arch.capabilities), None)
+    if counter is None:
+        raise fail(
+            "derive/no-protocol", f"no installed plugin offers a counter for {arch.name}", tiles.span, why="items are drawn from one"
+        )
+    _alone(place, touched)
+    releases = {r.name: Signal.WARPS for r in kernel.roles if _loops(r)}
+    arrivals = sum(placed[r].instances * placed[r].warps for r in releases)
+    plan = PipelinePlan(schedule.name, SLOTS, (fresh(f"{schedule.name}_item"),), Signal.WARPS, releases, 1, arrivals, 0)
+    element = index(place, 0)
+    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{schedule.name}_sched"), fresh(f"{schedule.name}_at"))
+
+
+def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:
+    """What the drawing role must do first where the kernel's roles wait for the grids in front: those draw from the counter too."""
+    effects = (e for r in kernel.roles for s in walk(r.body) for e in effects_of(s, registry))
+    if any(isinstance(e, GridOrder) and e.waits for e in effects):
+        return (operation_with(registry, arch, GridOrder, lambda e: e.waits, "a wait for the grids in front", at),)
+    return ()
+
+
+def free_warp(placed: dict[str, Placed]) -> int:
+    """A warp for one more role that asks for nothing: the first idle one behind a role, else one more (S20)."""
+    idle = (p.first + p.instances * p.warps for p in placed.values() if p.pad)
+    return min(idle, default=max(p.first + p.instances * p.warps for p in placed.values()))
+
+
+def _loops(role: Role) -> tuple[For, ...]:
+    """A role's loops over items. Raises CakeError where it has several."""
+    loops = tuple(s for s in role.body if isinstance(s, For) and s.hi is None)
+    if len(loops) > 1:
+        raise fail(
+            "derive/on-demand",
+            f"role '{role.name}' goes over the items of '{loops[0].lo.id}' twice",
+            loops[1].span,
+            role=role.name,
+            related=(Related("the first time", loops[0].span),),
+            why="items on demand are handed out once: the second loop would find none",
+            fix="do both in one loop, or leave `dynamic` out",
+        )
+    return loops
+
+
+def _alone(counter: str, touched: list[Touch]) -> None:
+    """Nobody but the schedule uses its counter."""
+    other = next((t for t in touched if t.buffer == counter), None)
+    if other is not None:
+        raise fail(
+            "derive/on-demand",
+            f"role '{other.role}' uses '{counter}', the counter of the schedule",
+            other.by.span,
+            role=other.role,
+            resource=counter,
+            why="an item is missed, or done twice, when somebody else changes it, and what it holds means nothing to others",
+            fix="give the role a workspace of its own",
+        )
+
+
+def _at(block: Block, at: Span) -> Block:
+    """Statements that were written for one of the text, with its place."""
+    out = []
+    for s in block:
+        match s:
+            case If(then=then, other=other):
+                s = replace(s, then=_at(then, at), other=None if other is None else _at(other, at))
+            case While(body=body):
+                s = replace(s, body=_at(body, at))
+        out.append(replace(s, span=at))
+    return tuple(out)

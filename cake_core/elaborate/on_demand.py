@@ -1,0 +1,60 @@
+"""Typing of the word `dynamic` of a tile schedule: items on demand, drawn from a counter in a workspace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.diagnostics import fail
+from cake_core.elaborate.scope import Scope, reported
+from cake_core.elaborate.typing import described
+from cake_core.ir.nodes import Expr, Name, Word
+from cake_core.ir.types import I32, Tile, Unknown
+
+
+class OnDemand:
+    """Mixed into the elaborator."""
+
+    scope: Scope
+    cluster_size: int
+
+    def drawn_from(self, word: Word, kinds: list[str]) -> Word:
+        """The word with the name of its counter typed. `kinds`: the schedules that it stands behind. Raises CakeError."""
+        if kinds == ["grid"]:
+            raise fail(
+                "type/schedule",
+                "'dynamic' on a grid, of which each CTA has one item",
+                word.span,
+                fix="write `persistent(..)`: its CTAs take one item after another",
+            )
+        if self.cluster_size > 1:
+            raise fail(
+                "type/not-implemented",
+                f"items on demand for clusters of {self.cluster_size} CTAs are not implemented yet",
+                word.span,
+                why="the item that one CTA draws would have to be handed to the others of its cluster",
+            )
+        return replace(word, value=self._counter(word.value))
+
+    def _counter(self, e: Expr) -> Expr:
+        out = self.expr(e)
+        if isinstance(out.type, Unknown):
+            raise reported()
+        symbol = self.scope.find(out.id) if isinstance(out, Name) else None
+        if symbol is None or symbol.kind != "tensor" or symbol.node.mode != "workspace":
+            what = f"'{out.id}'" if isinstance(out, Name) else described(out.type)
+            raise fail(
+                "type/schedule",
+                f"items are drawn from {what}, which is no workspace",
+                e.span,
+                why="the counter must hold 0 before each launch, and holds 0 again behind it",
+                fix="add a parameter `COUNTER: workspace i32[1]`",
+            )
+        t: Tile = out.type
+        if t.elem != I32 or len(t.shape) != 1:
+            raise fail(
+                "type/schedule",
+                f"a counter is one i32, and '{out.id}' is {described(t)}",
+                e.span,
+                fix=f"declare it `{out.id}: workspace i32[1]`",
+            )
+        return out
