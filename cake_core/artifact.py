@@ -115,7 +115,8 @@ class PlanInfo:
     A row of the table is an item: group, first row, one coordinate a dimension. Group g of `groups` has the rows from
     `offsets`[g] to `offsets`[g + 1], in blocks of `block`. `dims` and `lets` are pairs of name and formula; lets stand in order and may
     name `b`, `r0`, `r1`, dimensions and earlier lets. `order`: "longest_first" or "balanced", by `cost`; `section`: neighbours
-    of (group, coordinates) that are worked on together.
+    of (group, coordinates) that are worked on together. An item is a cluster's: it takes `block` rows, and `step` neighbours of the
+    first dimension.
     """
 
     table: str
@@ -128,6 +129,7 @@ class PlanInfo:
     order: str
     cost: Formula
     section: int = 0
+    step: int = 1
 
 
 @frozen

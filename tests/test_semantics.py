@@ -73,8 +73,11 @@ RULES = {
             "raster": ("let t_start = t_i / t_group * 8", "let m = t_start + t_inside % t_height, n = t_inside / t_height"),
             "cluster": ("cluster.m",),
             "on_demand_raster": ("role t_sched: 1 warp at 1 {", "if t_i == t_total + cluster.count - 1 {\n        store NEXT[0] <- 0", "if t_at >= 0 {\n        let a = max(t_at, 0)"),
+            "ragged_cluster": ("let n = t_inside / t_height * 2 + cluster.n",),
+            "ragged_cluster_rows": ("let r0 = load(OFF[t_next - 1], by = 4) + t_inside % t_height * 128 + cluster.rows * 64",),
+            "ragged_next": ("let t_next_r1 = t_next_end",),
         },
-        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis", "derive/derive-on-demand/two_loops", "derive/derive-on-demand/read"),
+        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis", "elaborate/type-schedule/ragged_axis", "derive/derive-on-demand/two_loops", "derive/derive-on-demand/read"),
     ),
     # constants, positions in loops, the same guard of the item in all roles, the same expression of the same message
     10: Rule(

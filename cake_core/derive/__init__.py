@@ -125,7 +125,7 @@ def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> S
     tiles = next((s for s in kernel.body if isinstance(s, Tiles)), None)
     if tiles is None:
         return None
-    return expand_ragged(tiles, kernel, fresh) if read_schedule(tiles).ragged is not None else expand(tiles, axis, cluster, fresh)
+    return expand_ragged(tiles, kernel, axis, cluster, fresh) if read_schedule(tiles).ragged is not None else expand(tiles, axis, cluster, fresh)
 
 
 def _drawn_from(kernel: Kernel) -> str | None:

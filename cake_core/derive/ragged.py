@@ -10,14 +10,18 @@ linear index:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cake_core.derive.schedules import Schedule, carried_by, linear, product
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.ir.build import add, assign, binary, call, div, index, mod, mul
 from cake_core.ir.nodes import (
     Assume,
     Binary,
     Binding,
     Block,
+    Cond,
     Expr,
     For,
     If,
@@ -34,15 +38,20 @@ from cake_core.ir.nodes import (
     Words,
 )
 from cake_core.ir.plan import launch_statement
-from cake_core.ir.schedule import RAGGED_PARTS, Ragged, read_schedule
+from cake_core.ir.schedule import RAGGED_PARTS, ROWS, Ragged, read_schedule
+from cake_core.ir.schedule import Schedule as Asked
 
 OFFSET_BYTES = 4
 
 
-def expand_ragged(tiles: Tiles, kernel: Kernel, fresh) -> Schedule:
+#: The variable that holds one more than the group at hand.
+GROUP = "next"
+
+
+def expand_ragged(tiles: Tiles, kernel: Kernel, axis: str | None, cluster: int, fresh) -> Schedule:
     """Write a ragged schedule out. Raises CakeError where nothing bounds the number of items."""
     order = read_schedule(tiles).order
-    return _table(tiles, fresh) if order is not None and order.table else _scan(tiles, kernel, fresh)
+    return _table(tiles, axis, cluster, fresh) if order is not None and order.table else _scan(tiles, kernel, axis, cluster, fresh)
 
 
 def read(tensor: str, *at) -> Expr:
@@ -53,8 +62,9 @@ def read(tensor: str, *at) -> Expr:
 # --- a table of items ------------------------------------------------------------------------------------------------
 
 
-def _table(tiles: Tiles, fresh) -> Schedule:
+def _table(tiles: Tiles, axis: str | None, cluster: int, fresh) -> Schedule:
     t, at, asked = tiles.name, tiles.span, read_schedule(tiles)
+    split = asked.split(axis, cluster)
     count, table, i = fresh(f"{t}_count"), fresh(f"{t}_items"), fresh(f"{t}_i")
     width = 2 + len(asked.dims)
     params = (
@@ -62,10 +72,13 @@ def _table(tiles: Tiles, fresh) -> Schedule:
         Param(table, "in", TypeExpr("i32", ((Name(count), Int(width)),), span=at), span=at),
     )
     # The next item's row is read while this one is worked on. The host writes no negative number, which is said so: divisions
-    # of what may be negative cost more.
+    # of what may be negative cost more. A row is that of a cluster's first CTA.
     columns = tuple(fresh(f"{t}_{part}") for part in (RAGGED_PARTS[0], RAGGED_PARTS[1], *(d.name for d in asked.dims)))
-    b, r0, *others = (call("max", name, 0) for name in columns)
-    r1 = read(asked.ragged.offsets, add(b, 1))
+    b, row, *others = (call("max", name, 0) for name in columns)
+    r0 = add(row, mul(f"cluster.{axis}", asked.ragged.block)) if ROWS in split else row
+    others = [add(e, f"cluster.{axis}") if d.name in split else e for e, d in zip(others, asked.dims, strict=True)]
+    item = (b, r0, read(asked.ragged.offsets, add(b, 1)), *others)
+    more = binary("<", add(i, "cluster.count"), count)
     return Schedule(
         t,
         i,
@@ -73,49 +86,102 @@ def _table(tiles: Tiles, fresh) -> Schedule:
         True,
         (launch_statement(count, True, asked.ctas),),
         (),
-        (b, r0, r1, *others),
+        item,
         asked.parts,
         carried_by(tiles),
         params=params,
         sparing=True,
         ahead=fresh(f"{t}_ahead"),
         fetch=lambda at: tuple(Binding(name, read(table, at, n)) for n, name in enumerate(columns)),
+        following=_next_item(t, asked, (), item, more, fresh),
     )
+
+
+def _next_item(t: str, asked: Asked, found: tuple[Binding, ...], item: tuple[Expr, ...], there: Expr, fresh) -> tuple[Binding, ...]:
+    """The coordinates of the cluster's next item, of which `found` is what they are made of. Where there is none it has no rows:
+    r0 is r1."""
+    b, r0, r1, *others = item
+    end = fresh(f"{t}_next_end")
+    values = (b, Cond(there, r0, Name(end)), Name(end), *others)
+    coordinates = tuple(Binding(fresh(f"{t}_next_{part}"), e) for part, e in zip(asked.parts, values, strict=True))
+    return (*found, Binding(end, r1), *coordinates)
 
 
 # --- a scan in each role ---------------------------------------------------------------------------------------------
 
 
-def _scan(tiles: Tiles, kernel: Kernel, fresh) -> Schedule:
+@frozen
+class Found:
+    """What finds the item of a number `i`: variables with their start, statements, `let`s, and what they say."""
+
+    start: Block
+    seek: Block
+    lets: tuple[Binding, ...]
+    item: tuple[Expr, ...]
+    there: Expr  # whether there is one
+
+
+def _scan(tiles: Tiles, kernel: Kernel, axis: str | None, cluster: int, fresh) -> Schedule:
     """Items group by group (`group_major`), inside a group its blocks fastest; or, without an order, all blocks fastest."""
     t, at, asked = tiles.name, tiles.span, read_schedule(tiles)
-    ragged = asked.ragged
-    i, bound, following, before, behind = (fresh(f"{t}_{x}") for x in ("i", "total", "next", "before", "behind"))
+    split = asked.split(axis, cluster)
+    ragged = replace(asked.ragged, block=asked.ragged.block * split.get(ROWS, 1))  # a cluster's item
+    i, bound = fresh(f"{t}_i"), fresh(f"{t}_total")
     counts = tuple(fresh(f"{t}_{d.name}") for d in asked.dims)
-    lets = [Let(tuple(Binding(n, d.value) for n, d in zip(counts, asked.dims, strict=True)), span=at)] if counts else []
+    sizes = tuple(call("ceildiv", d.value, split[d.name]) if d.name in split else d.value for d in asked.dims)
+    lets = [Let(tuple(Binding(n, e) for n, e in zip(counts, sizes, strict=True)), span=at)] if counts else []
     rows = rows_of(ragged, kernel, tiles)
     blocks = div(add(rows, mul(ragged.groups, ragged.block - 1)), ragged.block)  # at most: each group's last block may be shorter
     lets.append(Let((Binding(bound, mul(blocks, product(counts)) if counts else blocks),), span=at))
-    prologue: Block = (*lets, launch_statement(bound, True, asked.ctas))
 
     major = asked.order is not None and asked.order.name == "group_major"
-    each = product(counts) if counts and major else Int(1)  # items a block of rows, where the walk counts items
+    total = fresh(f"{t}_rows") if counts and not major else None  # blocks of all groups
+    counted = (Var((Binding(total, Int(0)),)), _count(ragged, total, fresh(f"{t}_g"))) if total is not None else ()
+    finding = lambda name, of: _finding(name, of, asked, ragged, split, axis, counts, total, fresh)  # noqa: E731
+    here, ahead = finding(t, i), fresh(f"{t}_next_i")
+    there = finding(f"{t}_next", ahead)
+    return Schedule(
+        t,
+        i,
+        Name(bound),
+        True,
+        (*lets, launch_statement(bound, True, asked.ctas)),
+        tuple((b.name, b.value) for b in here.lets),
+        here.item,
+        asked.parts,
+        carried_by(tiles),
+        start=(*counted, *here.start),
+        seek=here.seek,
+        guard=here.there,
+        sparing=True,
+        following=_next_item(t, asked, there.lets, there.item, there.there, fresh),
+        following_start=there.start,
+        following_seek=(Let((Binding(ahead, add(i, "cluster.count")),)), *there.seek),
+    )
+
+
+def _finding(
+    t: str, i: str, asked: Asked, ragged: Ragged, split: dict[str, int], axis: str | None, counts: tuple[str, ...], total: str | None, fresh
+) -> Found:
+    """`total`: the variable that holds the blocks of all groups, where those run fastest; None: a group's."""
+    following, before, behind = (fresh(f"{t}_{x}") for x in (GROUP, "before", "behind"))
     start: Block = (Var(tuple(Binding(x, Int(0)) for x in (following, before, behind))),)
-    seek: Block = (_walk(ragged, Name(i), following, before, behind, each),)
-    inside, height = fresh(f"{t}_inside"), fresh(f"{t}_height")
+    each = product(counts) if counts and total is None else Int(1)  # items a block of rows, where the walk counts items
+    inside = fresh(f"{t}_inside")
     group = binary("-", following, 1)
-    if major or not counts:
-        lets_of_item = (
-            (inside, call("max", binary("-", i, before), 0)),
+    if total is None:
+        height = fresh(f"{t}_height")
+        seek: Block = (_walk(ragged, Name(i), following, before, behind, each),)
+        lets = (
+            Binding(inside, call("max", binary("-", i, before), 0)),
             # as of no negative number: divisions by it are cheap
-            (height, call("max", div(binary("-", behind, before), each), 1)),
+            Binding(height, call("max", div(binary("-", behind, before), each), 1)),
         )
         block = mod(Name(inside), height) if counts else Name(inside)
         others = linear(div(Name(inside), height), counts) if counts else ()
-        guard = binary("<", i, behind)
+        there = binary("<", i, behind)
     else:
-        total, line = fresh(f"{t}_rows"), fresh(f"{t}_line")
-        start = (Var((Binding(total, Int(0)),)), _count(ragged, total, fresh(f"{t}_g")), *start)
+        line = fresh(f"{t}_line")
         at_row = mod(Name(i), call("max", total, 1))
         again = tuple(assign(x, Int(0)) for x in (following, before, behind))
         seek = (
@@ -123,28 +189,16 @@ def _scan(tiles: Tiles, kernel: Kernel, fresh) -> Schedule:
             If(binary("<", line, before), again),  # the next line of blocks begins
             _walk(ragged, Name(line), following, before, behind, each),
         )
-        lets_of_item = ((inside, call("max", binary("-", line, before), 0)),)
+        lets = (Binding(inside, call("max", binary("-", line, before), 0)),)
         block = Name(inside)
         others = linear(div(Name(i), call("max", total, 1)), counts)
-        guard = binary("<", i, mul(total, product(counts)))
-    r0 = add(read(ragged.offsets, group), mul(block, ragged.block))
-    r1 = read(ragged.offsets, following)
-    item = (group, r0, r1, *others)
-    return Schedule(
-        t,
-        i,
-        Name(bound),
-        True,
-        prologue,
-        lets_of_item,
-        item,
-        asked.parts,
-        carried_by(tiles),
-        start=start,
-        seek=seek,
-        guard=guard,
-        sparing=True,
+        there = binary("<", i, mul(total, product(counts)))
+    first = add(read(ragged.offsets, group), mul(block, ragged.block))
+    r0 = add(first, mul(f"cluster.{axis}", asked.ragged.block)) if ROWS in split else first
+    others = tuple(
+        add(mul(e, split[d.name]), f"cluster.{axis}") if d.name in split else e for e, d in zip(others, asked.dims, strict=True)
     )
+    return Found(start, seek, lets, (group, r0, read(ragged.offsets, following), *others), there)
 
 
 def _blocks(ragged: Ragged, group: Expr | str) -> Expr:

@@ -43,6 +43,8 @@ class Schedule:
     fetch: Callable[[Expr | str], tuple[Binding, ...]] = lambda index: ()  # variables that coordinates are made of, read one item ahead
     ahead: str = ""  # a name for the index of that item
     following: tuple[Binding, ...] = ()  # the coordinates of the cluster's next item, and what they are computed from
+    following_start: Block = ()  # as `start`, where a role asks for them
+    following_seek: Block = ()  # as `seek`, in the item at hand
 
     def carried_as(self, pattern: tuple[str, ...]) -> tuple[Binding, ...]:
         """The item's values, its coordinates being called as in a loop's pattern."""
@@ -59,12 +61,14 @@ class Schedule:
         lets: tuple[Stmt, ...] = tuple(Let((Binding(n, e),), span=at) for n, e in self.coordinates)
         lets += tuple(Let((p,), span=at) for p in parts) if self.sparing else (Let(parts, span=at),)
         lets += tuple(Let((b,), span=b.span) for b in carried)
-        lets += tuple(Let((b,), span=at) for b in needed(self.following, used))
-        read = {n.id for p in parts for n in names(p.value)}
+        following = needed(self.following, used)
+        read = {n.id for p in (*parts, *following) for n in names(p.value)}
         if ahead := needed(self.fetch(self.ahead), read):
             last = binary("-", self.total, 1)  # behind it there is none: it is read again, and not used
             lets += (Let((Binding(self.ahead, call("min", add(self.index, "cluster.count"), last)),), span=at),)
             lets += tuple(Assign(Name(b.name), b.value, span=at) for b in ahead)
+        if following:
+            lets += (*(replace(s, span=at) for s in self.following_seek), *(Let((b,), span=at) for b in following))
         item = (*lets, *body)
         if not self.persistent:
             return (Let((Binding(self.index, Name("cluster.id")),), span=at), *item)
@@ -72,7 +76,7 @@ class Schedule:
             item = (If(self.guard, item, span=at),)
         words = Words((Word("step", Name("cluster.count")),))
         first = needed(self.fetch(Name("cluster.id")), read)
-        start = (*(Var((b,), span=at) for b in first), *(replace(s, span=at) for s in self.start))
+        start = (*(Var((b,), span=at) for b in first), *(replace(s, span=at) for s in (*self.start, *(self.following_start if following else ()))))
         seek = tuple(replace(s, span=at) for s in self.seek)
         return (*start, For((self.index,), Name("cluster.id"), self.total, words, (*seek, *item), span=at))
 
@@ -96,7 +100,7 @@ def needed(bindings: tuple[Binding, ...], used: set[str]) -> tuple[Binding, ...]
 def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Schedule:
     """Write a grid out. `fresh(name)` returns a name that the text does not use yet."""
     t, at, asked = tiles.name, tiles.span, read_schedule(tiles)
-    split = cluster if cluster > 1 and not asked.each else 1
+    split = max(asked.split(cluster_axis, cluster).values(), default=1)
     index = fresh(f"{t}_i")
     counts: list[tuple[str, Expr]] = []
     for d in asked.dims:

@@ -10,7 +10,7 @@ from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.typing import counted, described, named, range_of, typed
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Block, Call, Expr, For, Int, Let, Name, Option, Tiles
-from cake_core.ir.schedule import RAGGED_PARTS, SCAN_ORDERS, SCHEDULES, TABLE_ORDERS, factors, groups_of, read_schedule
+from cake_core.ir.schedule import RAGGED_PARTS, ROWS, SCAN_ORDERS, SCHEDULES, TABLE_ORDERS, Schedule, factors, groups_of, read_schedule
 from cake_core.ir.types import I32, Level, Named, Scalar, Unknown
 from cake_core.primitive import Form, WordSpec
 
@@ -42,15 +42,9 @@ class TileSchedules(OnDemand):
                     s.schedule.span,
                     fix="write `ragged(rows: OFFSETS, block = n)`, or that `* grid(..)`",
                 )
-            if self.cluster_size > 1:
-                raise fail(
-                    "type/not-implemented",
-                    "a ragged schedule of clusters is not implemented yet",
-                    s.schedule.span,
-                    why="the CTAs of a cluster differ along a dimension of the schedule",
-                )
             first = self._ragged(calls[0])
-            done = first if len(calls) == 1 else replace(s.schedule, left=first, right=self._grid(calls[1]))
+            done = first if len(calls) == 1 else replace(s.schedule, left=first, right=self._grid(calls[1], beside_ragged=True))
+            self._axis_of_ragged(s, read_schedule(replace(s, schedule=done)))
         elif len(calls) > 1:
             raise fail(
                 "type/schedule",
@@ -85,8 +79,27 @@ class TileSchedules(OnDemand):
 
     # --- dimensions
 
-    def _grid(self, call: Call) -> Call:
+    def _axis_of_ragged(self, s: Tiles, schedule: Schedule) -> None:
+        """Along what the CTAs of a cluster differ. Raises CakeError."""
+        known = (ROWS, *(d.name for d in schedule.dims[:1]))
+        if self.cluster_size > 1 and not schedule.each and self.cluster_axis not in known:
+            raise fail(
+                "type/schedule",
+                f"the cluster's axis '{self.cluster_axis}' is neither the rows nor the first dimension",
+                s.schedule.span,
+                why="a cluster takes neighbouring blocks of rows, or neighbours of the first dimension",
+                fix=f"call it {' or '.join(f'`{n}`' for n in known)}, or write `ragged(.., each = cluster)` where all CTAs take the same item",
+            )
+
+    def _grid(self, call: Call, beside_ragged: bool = False) -> Call:
         args = self._schedule_args(call)
+        if beside_ragged and (option := next((a for a in args if not a.is_dim), None)) is not None:
+            raise fail(
+                "type/unknown-option",
+                f"'{call.name}' beside a ragged schedule has no option '{option.name}'",
+                option.span,
+                fix="write it in `ragged(..)`" if option.name in SCHEDULES["ragged"] else "leave it out: the order of items is that of the ragged schedule",
+            )
         dims = [a for a in args if a.is_dim]
         options = {a.name: a.value for a in args if not a.is_dim}
         raster = options.get("raster")
@@ -97,7 +110,7 @@ class TileSchedules(OnDemand):
             self.some(d.value, f"dimension '{d.name}' is {d.value.value if isinstance(d.value, Int) else 'never positive'}")
         if raster is not None and raster.value < 1:
             raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")
-        if self.cluster_axis is not None and self.cluster_size > 1 and "each" not in options and dims[0].name != self.cluster_axis:
+        if not beside_ragged and self.cluster_size > 1 and "each" not in options and dims[0].name != self.cluster_axis:
             raise fail(
                 "type/schedule",
                 f"the cluster's axis '{self.cluster_axis}' is not the first dimension, which is '{dims[0].name}'",
@@ -144,10 +157,11 @@ class TileSchedules(OnDemand):
 
     def _ragged(self, call: Call) -> Call:
         args = self._schedule_args(call)
-        if [a.name for a in args] != ["rows", "block"] or not args[0].is_dim:
+        if [a.name for a in args if a.name != "each" or a.is_dim] != ["rows", "block"] or not args[0].is_dim:
             raise fail("type/schedule", "'ragged' takes rows and a block", call.span, fix="write `ragged(rows: OFFSETS, block = n)`")
-        if args[1].value.value < 1:
-            raise fail("type/schedule", f"blocks of {args[1].value.value} rows", args[1].span, why="an item has one row at least")
+        block = next(a for a in args if a.name == "block")
+        if block.value.value < 1:
+            raise fail("type/schedule", f"blocks of {block.value.value} rows", block.span, why="an item has one row at least")
         return replace(call, args=args)
 
     def _offsets(self, e: Expr) -> Expr:
@@ -186,7 +200,7 @@ class TileSchedules(OnDemand):
         for n, d in enumerate(schedule.dims):
             if d.name in types:
                 raise fail("type/repeated", f"a dimension of the schedule is called '{d.name}', as a part of its ragged rows is", d.span)
-            types[d.name] = Scalar(I32, Level.CTA, self._coordinate(d.value, first=n == 0 and schedule.ragged is None))
+            types[d.name] = Scalar(I32, Level.CTA, self._coordinate(d.value, first=n == 0 and d.name == self.cluster_axis))
         if s.body or s.words.get("order") is not None:
             for name, t in types.items():
                 scope.bind(name, Symbol("loop variable", t, s.span), shadows=("loop variable",))
@@ -321,8 +335,8 @@ class TileSchedules(OnDemand):
         types |= {n: b.value.type for n, b in carried.items()}
         schedule = read_schedule(node)
         self.item_count = f"{tiles.id}.n"
-        if schedule.persistent and schedule.ragged is None and schedule.counter is None:
-            self.items_ahead = tuple(f"{tiles.id}.next.{d.name}" for d in schedule.dims)
+        if schedule.persistent and schedule.counter is None:
+            self.items_ahead = tuple(f"{tiles.id}.next.{part}" for part in schedule.parts)
         try:
             symbols = {n: Symbol("loop variable", t, s.span, formula=self.counted_through(n, t, None)) for n, t in types.items()}
             return self._loop(replace(s, lo=tiles), symbols)

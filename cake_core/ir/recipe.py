@@ -6,7 +6,7 @@ from cake_core.artifact import PlanInfo
 from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Binding, Kernel, Let, Param, Tiles
 from cake_core.ir.places import names
-from cake_core.ir.schedule import read_schedule
+from cake_core.ir.schedule import ROWS, read_schedule
 
 
 def plan_info(kernel: Kernel, added: tuple[Param, ...]) -> PlanInfo | None:
@@ -19,6 +19,8 @@ def plan_info(kernel: Kernel, added: tuple[Param, ...]) -> PlanInfo | None:
     if asked is None or asked.order is None or not asked.order.table:
         return None
     count, table = (p.name for p in added)
+    axis, cluster = (kernel.cluster.axis.name, kernel.cluster.axis.value.value) if kernel.cluster else (None, 1)
+    split = asked.split(axis, cluster)
     lets = {b.name: b.value for s in kernel.body if isinstance(s, Let) for b in s.bindings}
     scalars = frozenset(p.name for p in kernel.params if p.mode is None)
     inputs = frozenset(p.name for p in kernel.params if p.mode == "in")
@@ -33,12 +35,13 @@ def plan_info(kernel: Kernel, added: tuple[Param, ...]) -> PlanInfo | None:
         count=count,
         offsets=asked.ragged.offsets,
         groups=formula(asked.ragged.groups, lets, scalars),
-        block=asked.ragged.block,
+        block=asked.ragged.block * split.get(ROWS, 1),
         dims=tuple((d.name, formula(d.value, lets, scalars)) for d in asked.dims),
         lets=tuple(values),
         order=asked.order.name,
         cost=formula(asked.order.cost, lets, known, inputs),
         section=asked.order.section,
+        step=next((n for name, n in split.items() if name != ROWS), 1),
     )
 
 

@@ -4,7 +4,9 @@
     persistent(m: M, n: N)      the same items, taken in turn by the clusters that fit on the machine
     .. each = cluster           an item belongs to all CTAs of a cluster alike; without it they take neighbours of its first dimension
     ragged(rows: OFF, block = B) * grid(h: H) order ..
-                                items of B rows of the groups [OFF[g], OFF[g + 1]), for each h; persistent
+                                items of B rows of the groups [OFF[g], OFF[g + 1]), for each h; persistent. The CTAs of a cluster take
+                                neighbouring blocks (axis `rows`), neighbours of the grid's first dimension (axis of its name), or,
+                                with `each = cluster` in `ragged`, the same item
 
     .. dynamic COUNTER          the same items in the same order, each taken by who is free
 
@@ -18,7 +20,9 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Binary, Call, Expr, Int, Name, Option, Tiles
 
 #: Schedules, and the options that each takes.
-SCHEDULES = {"persistent": ("raster", "each"), "grid": ("raster", "each"), "ragged": ("block",)}
+SCHEDULES = {"persistent": ("raster", "each"), "grid": ("raster", "each"), "ragged": ("block", "each")}
+#: The name of a cluster's axis along which its CTAs take neighbouring blocks of a ragged schedule's rows.
+ROWS = "rows"
 RAGGED_PARTS = ("b", "r0", "r1")
 #: Orders of a ragged schedule that are made by the host, as a table of items, and the options that each takes.
 TABLE_ORDERS = {"longest_first": (), "balanced": ("section",)}
@@ -60,6 +64,12 @@ class Schedule:
     each: bool = False  # an item for all CTAs of a cluster
     counter: str | None = None  # the workspace whose first element items are drawn from, on demand
 
+    def split(self, axis: str | None, cluster: int) -> dict[str, int]:
+        """By coordinate that differs among the CTAs of a cluster, how many neighbours of it a cluster takes: none, or one.
+
+        `axis` and `cluster`: the cluster's axis and size; `ROWS` stands for the blocks of a ragged schedule."""
+        return {axis: cluster} if cluster > 1 and not self.each else {}
+
     @property
     def parts(self) -> tuple[str, ...]:
         """Names of an item's coordinates."""
@@ -79,10 +89,10 @@ def read_schedule(s: Tiles) -> Schedule:
     found = None
     if ragged is not None:
         rows = next(a.value for a in ragged.args if a.is_dim)
-        block = next(a.value for a in ragged.args if not a.is_dim)
+        block = next(a.value for a in ragged.args if a.name == "block")
         found = Ragged(rows.id, groups_of(rows.type.shape[0]), block.value)
     args = grid.args if grid is not None else ()
-    options = {a.name: a.value for a in args if not a.is_dim}
+    options = {a.name: a.value for c in calls.values() for a in c.args if not a.is_dim}
     raster = options["raster"].value if "raster" in options else None
     ctas = s.words.get("ctas")
     return Schedule(

@@ -5,6 +5,8 @@ Rows of groups are cut into blocks; an item is a block of one group at one point
     longest_first   by falling cost
     balanced        sections of neighbouring (group, grid point) pairs, one after another; inside a section by falling cost, in rounds
                     of one item a CTA: the costliest item of a round goes to the CTA that has least to do so far
+
+An item is a cluster's, where there are clusters, and so is what is said of CTAs.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def inputs_of(info: PlanInfo) -> tuple[str, ...]:
 
 
 def make_items(m: Manifest, values: Mapping[str, int | float], inputs: Mapping[str, numpy.ndarray], ctas: int) -> numpy.ndarray:
-    """The table, int32 [items, 2 + dims]. `inputs` by name; `ctas`: how many CTAs a launch has at most. Raises LaunchError."""
+    """The table, int32 [items, 2 + dims]. `inputs` by name; `ctas`: how many clusters a launch has at most. Raises LaunchError."""
     try:
         return _items(m.plan, values, {n: x.astype("int64") for n, x in inputs.items()}, ctas)
     except (FormulaError, ZeroDivisionError, IndexError) as error:
@@ -96,6 +98,8 @@ def _items(info: PlanInfo, values: Mapping[str, int | float], inputs: Mapping[st
             why="group g has the rows from element g to element g + 1",
         )
     extents = [int(evaluate(tree, values, {})) for _, tree in info.dims]
+    steps = [info.step, *(1 for _ in extents[1:])] if extents else []
+    extents = [-(-e // n) for e, n in zip(extents, steps, strict=True)]
     points = prod(extents) if all(e > 0 for e in extents) else 0
     blocks = -(-sizes // info.block)
     count = int(blocks.sum()) * points
@@ -108,8 +112,8 @@ def _items(info: PlanInfo, values: Mapping[str, int | float], inputs: Mapping[st
     b, number = np.repeat(group, points), np.repeat(number, points)
     env: dict[str, Any] = {**values, "b": b, "r0": offsets[b] + number * info.block, "r1": offsets[b + 1] if groups else b}
     rest = point
-    for (name, _), extent in zip(info.dims, extents, strict=True):  # the first dimension runs fastest
-        env[name], rest = rest % max(extent, 1), rest // max(extent, 1)
+    for (name, _), extent, step in zip(info.dims, extents, steps, strict=True):  # the first dimension runs fastest
+        env[name], rest = rest % max(extent, 1) * step, rest // max(extent, 1)
     for name, tree in info.lets:
         env[name] = evaluate(tree, env, inputs)
     cost = np.broadcast_to(np.asarray(evaluate(info.cost, env, inputs)), b.shape)
