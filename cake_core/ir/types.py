@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Elem:
-    """An element type. `kind` is `int`, `uint`, `float` or `bool`; `bits` its size in memory."""
+    """An element type. `kind` is `int`, `uint`, `float`, `bool` or, of several numbers in one element, `pack`; `bits` its size in memory."""
 
     name: str
     kind: str
@@ -41,6 +41,7 @@ ELEMENTS = {
         Elem("e4m3", "float", 8),
         Elem("e5m2", "float", 8),
         Elem("ue8m0", "float", 8),  # a power of two: the scale of a block
+        Elem("e2m1x2", "pack", 8),  # two floats of 4 bits, the first in the low half: only the engine of a product takes them apart
         Elem("i32", "int", 32),
         Elem("u32", "uint", 32),
         Elem("bool", "bool", 8),

@@ -7,12 +7,13 @@ a factor is the same for every product that reads factors so; its bits, and what
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import CakeError, fail
 from cake_core.frozen import frozen
-from cake_core.ir.nodes import Attr, Binary, Declaration, Expr, Int, Op
+from cake_core.ir.nodes import Attr, Binary, Declaration, Expr, Index, Int, Op
 from cake_core.ir.places import Place, place_of, root
 from cake_core.ir.types import Elem, Scalar, Tile
 from cake_core.primitive.kinds import Demand, Form
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 #: matrices of 8 rows and 16 bytes, which no row-major buffer does.
 SWIZZLES = (128, 64, 32)
 PATTERN = 8  # rows after which a swizzle repeats
+STEP = 32  # bytes of a row along K that one instruction takes
 
 
 @frozen
@@ -68,11 +70,20 @@ class Factor:
         if self.declared.slots and rows * row_bytes % (PATTERN * swizzle):
             return f"its slots of {rows * row_bytes} bytes do not start with a swizzle pattern of {PATTERN * swizzle} bytes"
         pitches = [prod(shape[d + 1 : -1]) for d in range(len(shape) - 1)]
-        units = (*(PATTERN // min(PATTERN, p & -p) for p in pitches), swizzle // size)
+        units = (*(PATTERN // min(PATTERN, p & -p) for p in pitches), 1 if self.inside(swizzle) else swizzle // size)
         for part, unit in zip(self.place.parts, units, strict=True):
             if not _multiple_of(part.lo, unit):
                 return f"a start in it is not surely a multiple of {unit}"
         return None
+
+    def inside(self, swizzle: int) -> int:
+        """Elements from the first column of a panel to the tile's, where it starts at a step of K inside of one, a constant, and ends there
+        too: the swizzle permutes bits of the absolute address, so a descriptor may start at any step. Else 0."""
+        start, size = self.place.parts[-1].lo, self.elem.bytes
+        if not self.k_major or not isinstance(start, Int):
+            return 0
+        behind = start.value % (swizzle // size)
+        return behind if behind * size % STEP == 0 and (behind + self.depth) * size <= swizzle else 0
 
 
 def _multiple_of(start: Expr, unit: int) -> bool:
@@ -173,10 +184,17 @@ def swizzle_of(declared: Declaration | None) -> int:
 # --- lowering ----------------------------------------------------------------------------------------------------------
 
 
-def descriptor(cx: LowerContext, factor: Factor, constant: int) -> Reg:
+def descriptor(cx: LowerContext, factor: Factor, swizzle: int, constant: int) -> Reg:
     """A descriptor of the factor's first K step: the start address, >> 4, in its lowest bits, and `constant` in the others."""
-    start = cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", cx.shared_address(factor.expr), 4))
-    return cx.b.op("or.b64", start, constant)
+    behind = factor.inside(swizzle)
+    address = cx.b.add(cx.shared_address(_earlier(factor.expr, behind) if behind else factor.expr), behind * factor.elem.bytes)
+    return cx.b.op("or.b64", cx.b.op("cvt.u64.u32", cx.b.op("shr.u32", address, 4)), constant)
+
+
+def _earlier(tile: Index, columns: int) -> Index:
+    """The tile so many columns in front."""
+    *rows, last = tile.indices
+    return replace(tile, indices=(*rows, replace(last, lo=replace(last.lo, value=last.lo.value - columns))))
 
 
 def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DeviceArray:
     """A packed, row-major array in device memory of its own, freed with its last reference.
 
-    Offers `__dlpack__` and, for element types that it has a string for (not bf16, e4m3, e5m2, ue8m0), `__cuda_array_interface__`; `numpy()`
+    Offers `__dlpack__` and, for element types that it has a string for (not bf16, e4m3, e5m2, ue8m0, e2m1x2), `__cuda_array_interface__`; `numpy()`
     copies to the host. The memory is of `device`'s primary or current context.
     """
 
@@ -47,7 +47,7 @@ class DeviceArray:
     def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
         """A capsule of version 0 (DLPack lets a producer answer with an older version than asked for). The runtime
         holds no work of its own in flight beyond what the caller's stream orders, so there is nothing to wait for."""
-        return dlpack.make(self, self.pointer, self.__dlpack_device__(), self.elem.dlpack, self.shape)
+        return dlpack.make(self, self.pointer, self.__dlpack_device__(), self.elem.dlpack, self.shape, self.elem.lanes)
 
     def copy_from(self, data: bytes | numpy.ndarray) -> None:
         """Fill from packed host bytes of the same size; returns when the copy is done."""

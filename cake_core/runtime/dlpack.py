@@ -114,14 +114,14 @@ _new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
-def make(owner: Any, pointer: int, device: tuple[int, int], dtype: tuple[int, int], shape: tuple[int, ...]) -> Any:
+def make(owner: Any, pointer: int, device: tuple[int, int], dtype: tuple[int, int], shape: tuple[int, ...], lanes: int = 1) -> Any:
     """A capsule "dltensor" of a packed array; it keeps `owner` alive until its consumer lets go."""
     n = len(shape)
     strides = [prod(shape[i + 1 :]) for i in range(n)]  # stated even though packed: DLPack 1.2 forbids a null
     extents = (ctypes.c_int64 * max(2 * n, 1))(*shape, *strides)
     first = ctypes.addressof(extents)
     at = lambda i: ctypes.cast(first + 8 * i, ctypes.POINTER(ctypes.c_int64))  # noqa: E731
-    managed = Managed(DLTensor(pointer or None, *device, n, *dtype, 1, at(0), at(n), 0), None, _release)
+    managed = Managed(DLTensor(pointer or None, *device, n, *dtype, lanes, at(0), at(n), 0), None, _release)
     address = ctypes.addressof(managed)
     _alive[address] = (managed, extents, owner)
     return _new(address, b"dltensor", ctypes.cast(_destroy, ctypes.c_void_p))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 class Element:
     """One element type of the language; there is one object of each, compared and hashed by identity.
 
-    `dlpack`: (type code, bits) of DLPack's DLDataType, one lane. `typestr`: of the array interface (None: it has no
+    `dlpack`: (type code, bits) of DLPack's DLDataType, `lanes` its lanes. `typestr`: of the array interface (None: it has no
     string for it). `torch`: name in torch. `map_type`: suffix of CUtensorMapDataType (None: no tensor map of it).
     `lo`, `hi`: what an integer type holds (None: a float).
     """
@@ -23,12 +23,14 @@ class Element:
     map_type: str | None
     lo: int | None = None
     hi: int | None = None
+    lanes: int = 1
 
     def __str__(self) -> str:
         return self.name
 
 
-# DLPack's DLDataTypeCode: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 float8_e4m3fn, 12 float8_e5m2, 14 float8_e8m0fnu.
+# DLPack's DLDataTypeCode: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool, 10 float8_e4m3fn, 12 float8_e5m2, 14 float8_e8m0fnu,
+# 17 float4_e2m1fn.
 ELEMENTS: dict[str, Element] = {
     e.name: e
     for e in (
@@ -38,12 +40,13 @@ ELEMENTS: dict[str, Element] = {
         Element("e4m3", 1, (10, 8), None, "float8_e4m3fn", "UINT8"),
         Element("e5m2", 1, (12, 8), None, "float8_e5m2", "UINT8"),
         Element("ue8m0", 1, (14, 8), None, "float8_e8m0fnu", "UINT8"),
+        Element("e2m1x2", 1, (17, 4), None, "float4_e2m1fn_x2", "UINT8", lanes=2),
         Element("i32", 4, (0, 32), "<i4", "int32", "INT32", -(2**31), 2**31 - 1),
         Element("u32", 4, (1, 32), "<u4", "uint32", "UINT32", 0, 2**32 - 1),
         Element("bool", 1, (6, 8), "|b1", "bool", None, 0, 1),
     )
 }
-BY_DLPACK = {e.dlpack: e for e in ELEMENTS.values()}
+BY_DLPACK = {(*e.dlpack, e.lanes): e for e in ELEMENTS.values()}
 BY_TYPESTR = {e.typestr: e for e in ELEMENTS.values() if e.typestr}
 BY_TORCH = {f"torch.{e.torch}": e for e in ELEMENTS.values()}
 

@@ -134,7 +134,7 @@ def _dlpack(name: str, array: Any, stream: int) -> View:
         parsed = dlpack.parse(capsule)
     except (ValueError, BufferError, TypeError) as error:
         raise LaunchError("runtime/not-an-array", f"'{name}' can't be read through DLPack: {error}") from None
-    elem = BY_DLPACK.get(parsed.dtype[:2]) if parsed.dtype[2] == 1 else None
+    elem = BY_DLPACK.get(parsed.dtype)
     if elem is None:
         raise _bad_elem(name, "DLPack code {}, {} bits, {} lanes".format(*parsed.dtype))
     strides = packed_strides(parsed.shape) if parsed.strides is None else parsed.strides

@@ -142,7 +142,7 @@ def test_our_arrays_export_themselves(gpu, elem):
     array = DeviceArray((3, 5), elem, 0, driver())
     view = describe("X", array, 0, driver())
     assert view[:4] == (array.pointer, (3, 5), (5, 1), ELEMENTS[elem]) and view.device == 0
-    assert hasattr(array, "__cuda_array_interface__") == (elem not in ("bf16", "e4m3", "e5m2", "ue8m0"))
+    assert hasattr(array, "__cuda_array_interface__") == (elem not in ("bf16", "e4m3", "e5m2", "ue8m0", "e2m1x2"))
 
 
 def test_our_arrays_keep_bytes_and_free_memory(gpu):
@@ -210,6 +210,8 @@ def test_host_bits_and_values(elem):
     assert bits.dtype == np.dtype(BITS[elem]) and len(np.unique(bits)) > 1
     values = to_float64(bits, ELEMENTS[elem])
     own = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "ue8m0": ml_dtypes.float8_e8m0fnu}.get(elem)
+    if elem == "e2m1x2":
+        bits, own = np.stack([bits & 15, bits >> 4], axis=-1).reshape(50, 80), ml_dtypes.float4_e2m1fn  # the first in the low half
     assert (values == (bits.view(own) if own else bits).astype(np.float64)).all()
 
 

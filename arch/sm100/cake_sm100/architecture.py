@@ -83,8 +83,8 @@ SM100 = Architecture(
     name="sm100",
     # The `a` suffix: tensor memory and its products are architecture-specific features (PTX ISA, tcgen05, target ISA notes).
     target="sm_100a",
-    # The first version with sm_100a. A driver compiles the text itself only up to its own version, so no newer than needed.
-    ptx_version="8.6",
+    # The first with all kinds of products (mxf4nvf4). The drivers that know these devices take it: both came with CUDA 12.8.
+    ptx_version="8.7",
     compute_capability=(10, 0),
     capabilities=CAPABILITIES,
     limits=LIMITS,

@@ -59,7 +59,7 @@ def test_limits_agree_with_each_other():
 
 
 def test_it_is_exact_and_says_that_it_was_not_executed():
-    assert (SM100.target, SM100.ptx_version, SM100.compute_capability) == ("sm_100a", "8.6", (10, 0))
+    assert (SM100.target, SM100.ptx_version, SM100.compute_capability) == ("sm_100a", "8.7", (10, 0))
     assert "not executed" in SM100.summary and "wgmma" not in SM100.capabilities
 
 

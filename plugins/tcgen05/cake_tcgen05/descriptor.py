@@ -35,4 +35,4 @@ def constant_bits(swizzle: int, leading: int, stride: int) -> int:
 def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
     """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
     leading = 16 if factor.k_major else cx.panel(factor.expr)[1]
-    return factors.descriptor(cx, factor, constant_bits(swizzle, leading, PATTERN * swizzle))
+    return factors.descriptor(cx, factor, swizzle, constant_bits(swizzle, leading, PATTERN * swizzle))

@@ -12,8 +12,8 @@ LANES, WARP_LANES = 128, 32
 #: Rows of a buffer. Of 64, row m is lane 32 (m / 16) + m mod 16: the first half of what each warp reaches (PTX ISA, tcgen05, data path
 #: layout F; the same in CUTLASS, Triton, TVM).
 ROWS = (LANES, 64)
-#: Element type of block scales, how many of a row stand in one cell, and rows in a column of cells.
-SCALE, SCALES, SCALE_LANES = "ue8m0", 4, 32
+#: How many block scales of a row stand in one cell, and rows in a column of cells.
+SCALES, SCALE_LANES = 4, 32
 
 
 class Paired(Protocol):

@@ -44,10 +44,11 @@ class Mma(Operation):
     """`tcgen05.mma d += a @ b [init c]`, or `d = a @ b`, which starts from zero; `init c` does so where the condition c holds.
 
     d: f32 [M, N] in tensor memory, M = 128 and N of 16 up to 256, or M = 64 and N of 8. A: `[M, K]` in shared or tensor memory, or the
-    `.T` of a `[K, M]` in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes. Elements are
-    two of bf16, two of f16, or of e4m3 and e5m2 in any mixture; two of f32 with `kind tf32`, which takes 19 bits of each.
+    `.T` of a `[K, M]` in shared memory. B, in shared memory: the `.T` of an `[N, K]`, or a `[K, N]`. K is a multiple of 32 bytes.
+    Elements are two of bf16, two of f16, or of e4m3 and e5m2 in any mixture; two of f32 with `kind tf32`, which takes 19 bits of each.
 
-    With `scale_a x scale_b y` every 32 elements of a row along K, e4m3 or e5m2, are multiplied by their scale; K is then 128 and N a
+    With `scale_a x scale_b y` every 32 elements of a row along K, e4m3 or e5m2, are multiplied by their scale, ue8m0; or two of e2m1x2,
+    pairs of 4 bits, 32 numbers by a ue8m0 or 16 by an e4m3. K is then what a block of scales is for (128 numbers, or 64) and N a
     multiple of 128.
 
     In a pair each CTA holds 128 rows of A and of d, and half of the N columns of B; the role `on pair[0]` issues the
@@ -61,12 +62,13 @@ class Mma(Operation):
     words: tuple[WordSpec, ...] = (
         WordSpec("init", "condition", help="where it holds the product starts from zero"),
         WordSpec("kind", "name", help="`tf32`: f32 elements are taken as tf32"),
-        WordSpec("scale_a", "tile", help="block scales of A in tensor memory: ue8m0 [128, 4]"),
-        WordSpec("scale_b", "tile", help="block scales of B in tensor memory: ue8m0 [N, 4]"),
+        WordSpec("scale_a", "tile", help="block scales of A in tensor memory: [128, 4]"),
+        WordSpec("scale_b", "tile", help="block scales of B in tensor memory: [N, 4]"),
     )
     capabilities: frozenset[str] = CAPABILITIES
     doc: str = (
-        "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4, .kind::mxf8f6f4.block_scale.scale_vec::1X); "
+        "PTX ISA, tcgen05.mma (.kind::f16, .kind::tf32, .kind::f8f6f4, .kind::mxf8f6f4.block_scale.scale_vec::1X, "
+        ".kind::mxf4.block_scale.scale_vec::2X, .kind::mxf4nvf4.block_scale.scale_vec::4X); "
         "Instruction Descriptor; Shared Memory Descriptor"
     )
 
@@ -76,7 +78,7 @@ class Mma(Operation):
         _check_kind(op, a, b)
         _check_shapes(op, a, b, cx)
         if _scaled(op):
-            check_scales(op, a.depth, op.operands[0].type.shape[1], cx)
+            check_scales(op, kind_of(a.elem.name, b.elem.name, _scale(op)), a, op.operands[0].type.shape[1])
         if op.arrow == "=" and op.words.get("init") is not None:
             raise fail(
                 "type/word",
@@ -122,22 +124,27 @@ class Mma(Operation):
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, (a_side, b_side) = cx.b, factors(op)
-        kind, n = kind_of(a_side.elem.name, b_side.elem.name, _scaled(op)), op.operands[0].type.shape[1]
+        kind, n = kind_of(a_side.elem.name, b_side.elem.name, _scale(op)), op.operands[0].type.shape[1]
         rows = op.operands[0].type.shape[0] * (2 if cx.pair else 1)
         turned = not a_side.k_major, not b_side.k_major
-        opcode = f"tcgen05.mma.{cta_group(cx)}.kind::{kind.name}" + (".block_scale.scale_vec::1X" if kind.scaled else "")
+        opcode = f"tcgen05.mma.{cta_group(cx)}.{kind.opcode}"
         accumulate = _accumulates(op, cx)
-        scales = tuple(Addr(b.add(*cx.tensor_address(op.words.get(w)))) for w in SCALE_WORDS) if kind.scaled else ()
+        scales = tuple(Addr(b.add(*cx.tensor_address(op.words.get(w)))) for w in SCALE_WORDS) if kind.scale else ()
         d = Addr(b.add(*cx.tensor_address(op.operands[0])))
         a_at, b_at = _steps(cx, a_side), _steps(cx, b_side)
         step = STEP_BYTES // a_side.elem.bytes
         for number, depth in enumerate(range(0, a_side.depth, step)):
-            described = instruction_descriptor(kind, a_side.elem.name, b_side.elem.name, rows, n, *turned, scale=number)
+            described = instruction_descriptor(kind, a_side.elem.name, b_side.elem.name, rows, n, *turned, first=number * kind.per_step)
             b.emit(opcode, d, a_at(depth), b_at(depth), described, *scales, accumulate if depth == 0 else 1)
 
 
 def _scaled(op: Op) -> bool:
     return any(op.words.get(w) is not None for w in SCALE_WORDS)
+
+
+def _scale(op: Op) -> str | None:
+    """Element type of the block scales."""
+    return next((e.type.elem.name for w in SCALE_WORDS if (e := op.words.get(w)) is not None), None)
 
 
 def _accumulates(op: Op, cx: LowerContext) -> PtxOperand:
@@ -189,12 +196,13 @@ def _check_kind(op: Op, a: Factor, b: Factor) -> None:
         )
     if _scaled(op) and any(op.words.get(w) is None for w in SCALE_WORDS):
         raise fail("type/missing-word", "one factor has scales and the other has none", op.span, fix="give both: `scale_a x scale_b y`")
-    kind = kind_of(a.elem.name, b.elem.name, _scaled(op))
+    kind = kind_of(a.elem.name, b.elem.name, _scale(op))
     if kind is None:
         known = "; ".join(
-            " and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types)
+            (" and ".join(k.types) + " in any mixture" if k.mixes else ", ".join(f"two of {t}" for t in k.types))
+            + (f" with scales of {k.scale}" if k.scale else "")
             for k in KINDS
-            if k.scaled == _scaled(op)
+            if (k.scale is not None) == _scaled(op)
         )
         raise fail(
             "type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}"
@@ -207,7 +215,7 @@ def _check_kind(op: Op, a: Factor, b: Factor) -> None:
                 f"'{operand.name}' lies M- or N-major",
                 operand.expr.span,
                 resource=operand.name,
-                why="not implemented: factors of 32-bit elements whose rows are not along K",
+                why="not implemented: factors of 32-bit and 4-bit elements whose rows are not along K",
             )
 
 

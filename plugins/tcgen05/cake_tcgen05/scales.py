@@ -1,8 +1,8 @@
 """Block scales: from shared memory to tensor memory, and the products that take them (PTX ISA, tcgen05, Block Scaling; tcgen05.cp).
 
-Every 32 elements of a row along K have one scale, ue8m0. A block holds those of 128 rows and 128 elements of K: 512 bytes of
-shared memory, written `ue8m0[32, 16]`, where the scale of row m and piece s of K is byte 4 (m / 32) + s of row m mod 32. In tensor
-memory it is `ue8m0[128, 4]`, four columns.
+Every 32 elements of a row along K have one scale, ue8m0; or every 16 of 4 bits, a ue4m3, which is written e4m3. A block holds four a row
+for 128 rows: 512 bytes of shared memory, written `ue8m0[32, 16]`, where the scale of row m and piece s of K is byte 4 (m / 32) + s of row
+m mod 32. In tensor memory it is `ue8m0[128, 4]`, four columns. It serves 128 elements of K, or 64 where 16 have a scale.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cake_core.ir.nodes import Block, Expr, Int, Op
 from cake_core.ir.places import place_of, root
 from cake_core.ir.types import Tile
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
-from cake_core.primitive.factors import advanced
+from cake_core.primitive.factors import Factor, advanced
 from cake_core.ptx.builder import Addr
 from cake_tcgen05.descriptor import VERSION
-from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALE, SCALES, cta_group
-from cake_tcgen05.instruction import STEP_BYTES
+from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALES, cta_group
+from cake_tcgen05.instruction import SCALE_TYPES, Kind
 
 BLOCK = (32, 16)
 BLOCK_BYTES = 512
@@ -27,8 +27,6 @@ BLOCK_COLUMNS = 4
 ALIGN = 128  # bytes: of a box of a copy that fills it; a descriptor needs 16
 #: Of 16 bytes a row and 8 rows packed to 128 bytes; without a swizzle, and the other offset is not used for one piece a row.
 DESCRIPTOR = VERSION | 128 >> 4 << 32
-#: Elements of K that one block covers: as many products as a cell has scales.
-DEPTH = SCALES * STEP_BYTES
 
 
 @frozen(kw_only=True)
@@ -50,12 +48,12 @@ class Copy(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         to, of = op.operands[0], op.value
         for e in (to, of):
-            if e.type.elem.name != SCALE:
+            if e.type.elem.name not in SCALE_TYPES or e.type.elem != of.type.elem:
                 raise fail(
                     "type/element",
                     f"'{root(e).id}' holds {e.type.elem}",
                     e.span,
-                    why=f"not implemented: copies of other elements than {SCALE}",
+                    why=f"not implemented: copies of other elements than {' or '.join(SCALE_TYPES)}, on both sides",
                 )
             if not _whole(e):
                 raise fail(
@@ -110,21 +108,23 @@ class Copy(Operation):
             b.emit(f"tcgen05.cp.{cta_group(cx)}.32x128b.warpx4", at, advanced(cx, start, block * BLOCK_BYTES))
 
 
-def check_scales(op: Op, depth: int, n: int, cx: CheckContext) -> None:
+def check_scales(op: Op, kind: Kind, a: Factor, n: int) -> None:
     """The scales of a product: of A's 128 rows, and of all of B's n, in each CTA of a pair too. Raises CakeError."""
     for word, rows in (("scale_a", LANES), ("scale_b", n)):
         e = op.words.get(word)
         t: Tile = e.type
-        if t.space != "tmem" or t.elem.name != SCALE:
-            raise fail("type/operand", f"'{word}' is a {t}", e.span, why=f"scales are {SCALE} in tensor memory")
+        if t.space != "tmem" or t.elem.name != kind.scale:
+            raise fail("type/operand", f"'{word}' is a {t}", e.span, why=f"scales are {kind.scale} in tensor memory")
         if t.slots or not _whole(e):
             raise fail(
                 "ptx/tcgen05-scales", f"this is no whole slot of '{root(e).id}'", e.span, why="a product takes whole blocks of scales"
             )
         if t.shape != (rows, SCALES):
             raise fail("type/shape", f"'{word}' is {list(t.shape)}, the scales of {rows} rows are {[rows, SCALES]}", e.span)
-    if depth != DEPTH:
-        raise fail("ptx/tcgen05-shape", f"K is {depth}", op.value.span, why=f"a block of scales covers {DEPTH} elements of K")
+    if a.depth * a.elem.bytes != kind.block_bytes:
+        what = "pairs" if a.elem.kind == "pack" else "elements"
+        why = f"a block of scales covers {kind.block_bytes // a.elem.bytes} {what} of K"
+        raise fail("ptx/tcgen05-shape", f"K is {a.depth}", op.value.span, why=why)
 
 
 def _whole(e: Expr) -> bool:

@@ -9,7 +9,8 @@ from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Expr
 from cake_core.ir.types import Elem
 from cake_core.primitive import Form, Space, WordSpec
-from cake_tcgen05.engine import CAPABILITIES, LANES, ROWS, SCALE, SCALE_LANES, SCALES
+from cake_tcgen05.engine import CAPABILITIES, LANES, ROWS, SCALE_LANES, SCALES
+from cake_tcgen05.instruction import SCALE_TYPES
 
 COLUMN_BITS = 32
 
@@ -23,7 +24,7 @@ class TensorMemory(Space):
     32 lanes apart (PTX ISA, tcgen05, block scaling, scale factor layouts)."""
 
     def columns(self, shape: tuple[int, ...], elem: Elem) -> int | None:
-        if elem.name == SCALE:
+        if elem.name in SCALE_TYPES:
             return shape[0] // SCALE_LANES if len(shape) == 2 and shape[0] % LANES == 0 and shape[1] == SCALES else None
         if len(shape) != 2 or shape[0] not in ROWS or shape[1] * elem.bits % COLUMN_BITS:
             return None
@@ -47,7 +48,7 @@ TMEM = TensorMemory(
         WordSpec("at", "constant", Form.DERIVED, required=True, help="first column, counted from the allocation"),
         WordSpec("base", "integer", Form.DERIVED, required=True, help="address of the allocation"),
     ),
-    element_types=("f32", "i32", "u32", "bf16", "f16", SCALE),
+    element_types=("f32", "i32", "u32", "bf16", "f16", *SCALE_TYPES),
     capabilities=CAPABILITIES,
     doc="128 lanes of 512 columns of 32 bits a CTA; a buffer has 128 or 64 rows and whole columns; one of block scales "
     "has multiples of 128 rows of four (PTX ISA, Tensor Memory, Addressing).",

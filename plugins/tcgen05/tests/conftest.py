@@ -137,6 +137,7 @@ def product(
     op: str = "=",
     scaled: bool = False,
     m: int = 128,
+    scale: str = "ue8m0",
 ) -> str:
     """One product of one tile: D [m, n], of a pair [256, n]. `a`, `b`: along which dimension the rows of the factor in shared
     memory run, "K" or "MN"; `a` "tmem": in tensor memory, where a role of its own brings it. `scaled`: with block scales."""
@@ -151,8 +152,11 @@ def product(
     of_b = "32, 16" if blocks == 1 else f"{blocks}, 32, 16"
     parts: dict[str, list[str]] = {"params": [], "declare": [], "in": [], "fill": [], "copy": [], "to": ["mma" + first]}
     if scaled:
-        parts["params"] = [f"SA: in ue8m0[{ctas}, 32, 16]", f"SB: in ue8m0[{of_b}]"]
-        parts["declare"] = [f"shared sa: ue8m0[1][32, 16], sb: ue8m0[1][{of_b}]", f"tmem ta: ue8m0[1][128, 4], tb: ue8m0[1][{n}, 4]"]
+        parts["params"] = [f"SA: in {scale}[{ctas}, 32, 16]", f"SB: in {scale}[{of_b}]"]
+        parts["declare"] = [
+            f"shared sa: {scale}[1][32, 16], sb: {scale}[1][{of_b}]",
+            f"tmem ta: {scale}[1][128, 4], tb: {scale}[1][{n}, 4]",
+        ]
         parts["in"] = ["sa", "sb"]
         parts["fill"] = [
             f"tma.load sa[s] <- SA[{'pair.i' if pair else '0'}, 0 +: 32, 0 +: 16]",

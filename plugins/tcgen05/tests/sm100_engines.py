@@ -17,7 +17,11 @@ KINDS = {
     "tf32": {2: np.float32},
     "f8f6f4": {0: ml_dtypes.float8_e4m3fn, 1: ml_dtypes.float8_e5m2},
     "mxf8f6f4": {0: ml_dtypes.float8_e4m3fn, 1: ml_dtypes.float8_e5m2},
+    "mxf4": {1: ml_dtypes.float4_e2m1fn},
+    "mxf4nvf4": {1: ml_dtypes.float4_e2m1fn},
 }
+#: Of the kinds with block scales: scales of a row that one instruction takes.
+SCALES = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}
 
 
 def permuted(address: int, swizzle: int) -> int:
@@ -230,8 +234,11 @@ class TensorEngine:
         lanes = np.arange(rows) if rows == 128 else np.arange(64) // 16 * 32 + np.arange(64) % 16  # data path layouts D and F
         types = KINDS[kind][bits >> 7 & 7], KINDS[kind][bits >> 10 & 7]
         turned = bits >> 15 & 1, bits >> 16 & 1
-        assert scaled == (len(scales) == 2) and (bits >> 23 & 1) == scaled and (scaled or bits >> 4 & 3 == 1)
-        ids = bits >> 29 & 3, bits >> 4 & 3
+        assert scaled == (len(scales) == 2 == 2 * (kind in SCALES)) and (scaled or bits >> 4 & 3 == 1 and not bits >> 23 & 1)
+        ids, each = (bits >> 29 & 3, bits >> 4 & 3), SCALES.get(kind, 0)
+        assert not scaled or f"scale_vec::{each}X" in opcode and all(i % each == 0 for i in ids)
+        power = bits >> 23 & 1  # the scales are ue8m0
+        assert power or kind == "mxf4nvf4" or not scaled
 
         def multiply():
             above = [self._a(cta, a, types[0], turned[0], lanes) for cta in ctas]
@@ -240,7 +247,8 @@ class TensorEngine:
             for cta, left in zip(ctas, above, strict=True):
                 x, y = left.astype(np.float64), right.astype(np.float64)
                 if scaled:
-                    x, y = x * self._scales(cta, scales[0], 128, ids[0]), y * self._scales(cta, scales[1], n, ids[1])
+                    x = x * self._scales(cta, scales[0], 128, ids[0], each, x.shape[1], power)
+                    y = y * self._scales(cta, scales[1], n, ids[1], each, y.shape[1], power)
                 cells = self._cells(cta, d, n)
                 before = cells[lanes].view(np.float32).astype(np.float64) if adds else 0.0
                 with np.errstate(invalid="ignore", over="ignore"):  # of what a broken kernel multiplies
@@ -255,11 +263,14 @@ class TensorEngine:
         assert not turned
         return np.ascontiguousarray(self._cells(cta, value, 8)[lanes]).view(np.uint8).view(kind)
 
-    def _scales(self, cta, column: int, rows: int, byte: int):
-        """Of each row: lane m mod 32 of each quarter, column m / 32, the chosen byte."""
-        cells = np.ascontiguousarray(self._cells(cta, column, rows // 32)).view(np.uint8).reshape(4, 32, rows // 32, 4)[..., byte]
+    def _scales(self, cta, column: int, rows: int, byte: int, each: int, depth: int, power: int):
+        """[rows, depth], of each row: lane m mod 32 of each quarter, column m / 32, `each` bytes from the chosen one on, along K."""
+        cells = np.ascontiguousarray(self._cells(cta, column, rows // 32)).view(np.uint8).reshape(4, 32, rows // 32, 4)
+        cells = cells[..., byte : byte + each]
         assert all(np.array_equal(cells[0], c) for c in cells[1:]), "the quarters hold different scales"
-        return cells[0].T.reshape(rows, 1).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
+        kind = ml_dtypes.float8_e8m0fnu if power else ml_dtypes.float8_e4m3fn
+        found = np.ascontiguousarray(cells[0].transpose(1, 0, 2)).reshape(rows, each).view(kind).astype(np.float64)
+        return np.repeat(found, depth // each, axis=1)
 
 
 def fields(descriptor: int) -> tuple[int, int, int, int]:
@@ -272,8 +283,9 @@ def fields(descriptor: int) -> tuple[int, int, int, int]:
 def factor(shared, descriptor: int, extent: int, kind, turned: int):
     """[extent, 32 bytes of K] of one instruction, by the canonical layouts."""
     start, leading, stride, swizzle = fields(descriptor)
+    packed = kind is ml_dtypes.float4_e2m1fn  # two in a byte, the first in the low half
     size = np.dtype(kind).itemsize
-    assert swizzle
+    assert swizzle and not (packed and turned)
     e, k = np.meshgrid(np.arange(extent), np.arange(32 // size), indexing="ij")
     if turned:
         byte = e * size
@@ -282,6 +294,8 @@ def factor(shared, descriptor: int, extent: int, kind, turned: int):
         linear = start + e // 8 * stride + e % 8 * swizzle + k * size
     at = permuted_all(linear, swizzle)
     data = np.stack([shared[at + i] for i in range(size)], axis=-1)
+    if packed:
+        data = np.concatenate([data & 15, data >> 4], axis=-1).reshape(extent, -1, 1)
     return np.ascontiguousarray(data).view(kind)[..., 0]
 
 

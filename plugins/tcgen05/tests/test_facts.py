@@ -24,9 +24,9 @@ FACTS = [
     # --- the module
     (
         "version and target",
-        f"{ISA}, tcgen05, target ISA notes: sm_100a from 8.6",
+        f"{ISA}, tcgen05, target ISA notes: sm_100a from 8.6, .kind::mxf4nvf4 from 8.7",
         lambda k: k.one.ptx.split()[:4],
-        [".version", "8.6", ".target", "sm_100a"],
+        [".version", "8.7", ".target", "sm_100a"],
     ),
     (
         "one cta_group a kernel: 1",

@@ -24,4 +24,4 @@ MODE = {128: 1, 64: 2, 32: 3}
 def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
     """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
     leading = 1 if factor.k_major else cx.panel(factor.expr)[1] >> 4
-    return factors.descriptor(cx, factor, MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16)
+    return factors.descriptor(cx, factor, swizzle, MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16)

@@ -39,6 +39,14 @@ def test_a_product_over_64_columns(lowered, ir):
     ]
 
 
+def test_a_part_may_start_at_a_step_inside_of_a_panel(lowered, ir):
+    """Two steps of four: the address of the panel, and 32 bytes; under the swizzle nothing else changes."""
+    a, b = (ir.at(ir.shared(name, (rows, 64)), ir.ALL, ir.part(16, 32)) for name, rows in (("a", 64), ("b", 8)))
+    lines = text(lowered(Wgmma(), ir.wgmma(ir.frag("acc", 64, 8), a, ir.T(b)), swizzles={"a": 128, "b": 128}))
+    assert lines[:3] == ["add.s32 %r1, %r0, 32;", "shr.u32 %r2, %r1, 4;", "cvt.u64.u32 %d0, %r2;"]
+    assert sum(line.startswith("wgmma.mma_async") for line in lines) == 2
+
+
 def test_an_assignment_starts_from_zero_in_its_first_step_only(lowered, ir):
     a, b = ir.shared("a", (64, 64)), ir.T(ir.shared("b", (8, 64)))
     out = lowered(Wgmma(), ir.wgmma(ir.frag("s", 64, 8), a, b, "="), swizzles={"a": 128, "b": 128})
