@@ -35,8 +35,10 @@ from cake_core.facts.schema import (
     events,
 )
 from cake_core.frozen import frozen
+from cake_core.ir.nodes import Expr
+from cake_core.ir.types import Level
 from cake_core.machine.places import Location, Places
-from cake_core.machine.values import Compiler, Env, Unknown, Value
+from cake_core.machine.values import Compiler, Env, Opaque, Unknown, Value
 
 LANES = 32
 
@@ -114,6 +116,7 @@ class Coder:
     loops: list[tuple[str, int]] = field(default_factory=list)
     collective: set[str] = field(default_factory=set)  # queues whose accesses all warps of an instance issue together
     in_flight: set[str] = field(default_factory=set)  # fragments that asynchronous operations touch
+    node: int = 0  # the one at hand
 
     def block(self, block: Block) -> list[tuple]:
         for e in events(block):
@@ -128,13 +131,14 @@ class Coder:
 
     def _block(self, block: Block) -> None:
         for node in block:
+            self.node = node.id
             match node:
                 case Event():
                     self._event(node)
                 case Loop():
                     self._loop(node)
-                case While(_, test, body):
-                    self._while(test, body)
+                case While():
+                    self._while(node)
                 case Branch():
                     self._branch(node)
 
@@ -144,7 +148,7 @@ class Coder:
 
     def _loop(self, n: Loop) -> None:
         var, end, by = self.compiler.names.slot(n.var), self._hidden(), self._hidden()
-        lo, hi, step = map(self.compiler.value, (n.lo, n.hi, n.step))
+        lo, hi, step = map(self._value, (n.lo, n.hi, n.step))
         self.code.append(("set", ((end, hi), (by, step), (var, lo))))
         start = len(self.code)
         self.code.append(())
@@ -155,30 +159,31 @@ class Coder:
         self.code.append(("jump", start))
         self.code[start] = ("unless", lambda env: env[var] < env[end], len(self.code))
 
-    def _while(self, test, body: Block) -> None:
-        turn, holds = self._hidden(), self.compiler.value(test)
+    def _while(self, n: While) -> None:
+        turn = self._hidden()
         self.code.append(("set", ((turn, lambda env: 0),)))
         start = len(self.code)
         self.code.append(())
         self.loops.append(("turn", turn))
-        self._block(body)
+        holds = self._value(n.test)
+        self._block(n.body)
         self.loops.pop()
         self.code.append(("set", ((turn, lambda env: env[turn] + 1),)))
         self.code.append(("jump", start))
         self.code[start] = ("unless", holds, len(self.code))
 
     def _branch(self, n: Branch) -> None:
-        at = len(self.code)
+        at, holds = len(self.code), self._value(n.test)
         self.code.append(())
         self._block(n.then)
         if n.other:
             out = len(self.code)
             self.code.append(())
-            self.code[at] = ("unless", self.compiler.value(n.test), len(self.code))
+            self.code[at] = ("unless", holds, len(self.code))
             self._block(n.other)
             self.code[out] = ("jump", len(self.code))
         else:
-            self.code[at] = ("unless", self.compiler.value(n.test), len(self.code))
+            self.code[at] = ("unless", holds, len(self.code))
 
     # --- events ----------------------------------------------------------------------------------------------------
 
@@ -213,22 +218,37 @@ class Coder:
         if e.sets:
             sets = []
             for s in e.sets:
-                value = self.compiler.value(s.value) if s.value is not None else self._unknown(e, s.name)
+                value = self._value(s.value) if s.value is not None else self._unknown(s.name)
                 sets.append((self.compiler.names.slot(s.name), value))
             self.code.append(("by", e, tuple(sets)))
 
-    def _unknown(self, e: Event, name: str) -> Value:
-        """One value for all warps of an instance at one execution of the event."""
-        who = [self.compiler.names.slot(n) for n in (" cta", " role", " instance")]
+    def _value(self, e: Expr) -> Value:
+        """The value of an expression of the node at hand; where nothing is known of it, one that is the same for all who must agree."""
+        try:
+            return self.compiler.value(e)
+        except Opaque:
+            each = getattr(e.type, "level", Level.INSTANCE) > Level.INSTANCE
+            unknown, choose = self._unknown(f" {self._hidden()}", each), self.compiler.choose
+            return lambda env: choose(unknown(env).origin)
+
+    def _constant(self, e: Expr) -> int | None:
+        try:
+            return self.compiler.constant(e)
+        except Opaque:
+            return None
+
+    def _unknown(self, name: str, each_warp: bool = False) -> Value:
+        """One value for all warps of an instance, or for each warp, at one execution of the node at hand."""
+        node = self.node
+        who = [self.compiler.names.slot(n) for n in (" cta", " role", " instance", *(["warp"] if each_warp else []))]
         loops = [s for _, s in self.loops]
-        return lambda env: Unknown((e.id, name, *(env[s] for s in who), *(env[s] for s in loops)))
+        return lambda env: Unknown((node, name, *(env[s] for s in who), *(env[s] for s in loops)))
 
     def _region(self, r: Region) -> Callable[[Env, Doer, int], list[tuple[Location, tuple[int, ...]]]]:
         """The locations and boxes in the CTA of a rank."""
-        constant = self.compiler.constant
-        slot = tuple(map(self.compiler.value, r.slot))
-        ends = [(self.compiler.value(x.lo), self.compiler.value(x.size)) for x in r.box]
-        fixed = [constant(e) for x in r.box for e in (x.lo, x.size)]
+        slot = tuple(self._value(e) for e in r.slot)
+        ends = [(self._value(x.lo), self._value(x.size)) for x in r.box]
+        fixed = [self._constant(e) for x in r.box for e in (x.lo, x.size)]
         whole = None
         if None not in fixed:
             whole = tuple(v for lo, size in zip(fixed[::2], fixed[1::2], strict=True) for v in (lo, lo + size))
@@ -258,7 +278,7 @@ class Coder:
             ):
                 continue
             both = self.facts.pair and isinstance(a.completion, WithCommit)
-            rank = None if a.cta is None else self.compiler.value(a.cta)
+            rank = None if a.cta is None else self._value(a.cta)
             made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic))
         size = self.facts.cluster
 
@@ -297,12 +317,12 @@ class Coder:
     def _copy(self, accesses: list[Access]) -> Emit:
         """One asynchronous copy: what it reads until all has arrived, and what arrives in each CTA that it goes to."""
         c, places = accesses[0].completion, self.places
-        index = self.compiler.value(c.barrier.index)
-        home = None if c.cta is None else self.compiler.value(c.cta)
+        index = self._value(c.barrier.index)
+        home = None if c.cta is None else self._value(c.cta)
         ranks = [None] if c.mask is None else [r for r in range(c.mask.bit_length()) if c.mask >> r & 1]
         reads = self._touches([a for a in accesses if a.mode is Mode.READ])
         writes = [
-            (self._region(a.region), None if a.cta is None else self.compiler.value(a.cta), a.proxy, a.atomic)
+            (self._region(a.region), None if a.cta is None else self._value(a.cta), a.proxy, a.atomic)
             for a in accesses
             if a.mode is Mode.WRITE and a.region.memory != "global"
         ]
@@ -322,7 +342,7 @@ class Coder:
         return emit
 
     def _act(self, a) -> Emit:
-        places, value = self.places, self.compiler.value
+        places, value = self.places, self._value
         match a:
             case Init(name):
                 return _plain(Do.INIT, lambda env, who, n: (places.array(who.cta, name), None, None))

@@ -49,6 +49,10 @@ class Unknown:
     origin: tuple
 
 
+class Opaque(Exception):
+    """An expression on which the machine has no hold: of floats, or of what registers hold."""
+
+
 class MachineError(Exception):
     """The scenario cannot be executed: a parameter without value, a division by zero, a loop that does not end."""
 
@@ -66,7 +70,7 @@ class Names:
 
 @dataclass(slots=True)
 class Compiler:
-    """Turns expressions into closures. `load(tensor, indices)` gives elements of `in` tensors; `choose(origin)` a value for an Unknown."""
+    """Turns expressions into closures; Opaque where that can't be. `load(tensor, indices)` gives elements of `in` tensors; `choose(origin)` a value for an Unknown."""
 
     names: Names
     load: Callable[[str, tuple[int, ...]], int]
@@ -108,7 +112,7 @@ class Compiler:
                 return lambda env: act(*[a(env) for a in args])
             case Call():
                 return self._read(e)
-        raise MachineError(f"an expression that the machine does not know: {type(e).__name__}")
+        raise Opaque
 
     def _name(self, name: str) -> int | Value:
         if name in self.names.constants:
