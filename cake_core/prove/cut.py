@@ -1,0 +1,182 @@
+"""A global cut: one position for each agent, as a formula of quantifier-free linear arithmetic.
+
+    blocked      no agent can go on, and one is not at its end             satisfiable: the kernel can hang
+    consistent   each agent has only passed what the others let it pass    with a bad state beside it: the state is reached
+
+A position is a place of the agent's text and the iterations of the loops around it; all that has been done follows from it in closed form
+(`walk.py`). No cut is unfolded and no trip count bounded. Theorems and their hypotheses: docs/proof.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import z3
+
+from cake_core.facts.schema import Drain
+from cake_core.prove.numbers import ITERATION, ZERO
+from cake_core.prove.protocol import Barrier, Protocol, Stream
+from cake_core.prove.text import Key
+from cake_core.prove.walk import Run, Site
+
+
+@dataclass(slots=True)
+class Cut:
+    """Positions of all agents. A question about few of them may leave the others out: what these have not done then hinders no one,
+    so there are more cuts, never fewer, and what has none among them has none at all."""
+
+    protocol: Protocol
+    at: dict[str, list[z3.BoolRef]] = field(default_factory=dict)
+    counts: dict[tuple[str, Key], z3.ArithRef] = field(default_factory=dict)
+    positions: dict[str, list[z3.BoolRef]] = field(default_factory=dict)  # what holds of one agent's position
+    names: dict[str, str] = field(default_factory=dict)  # of agents, inside formulas
+    _renaming: dict[str, list] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key, run in self.protocol.runs.items():
+            self._position(key, run)
+
+    # --- positions -------------------------------------------------------------------------------------------------
+
+    def _position(self, key: str, run: Run) -> None:
+        name = self.names[key] = f"A{len(self.names)}!"
+        self._renaming[key] = renaming(run, f"@{name}")
+        places = [z3.Bool(f"at {name} {s.number}") for s in run.sites]
+        self.at[key] = places
+        holds = self.positions[key] = [z3.PbEq([(p, 1) for p in places], 1)]
+        for guard, number in grouped(run, lambda s: s.guard):
+            if not z3.is_true(guard):
+                holds.append(z3.Implies(z3.Or([places[n] for n in number]), self.here(key, guard)))
+        for number_of, what in enumerate(dict.fromkeys(k for s in run.sites for k in s.state if k[0] in COUNTED)):
+            n = self.counts[key, what] = z3.Int(f"n {name} {number_of}")
+            for term, number in grouped(run, lambda s, what=what: s.count(what)):
+                holds.append(z3.Implies(z3.Or([places[i] for i in number]), n == self.here(key, term)))
+
+    def here(self, agent: str, term: z3.ExprRef) -> z3.ExprRef:
+        """A term of a run, at the position of its agent."""
+        return z3.substitute(term, *self._renaming[agent]) if self._renaming[agent] else term
+
+    def count(self, agent: str, key: Key) -> z3.ArithRef:
+        """How often the agent has done `key` at its position."""
+        return self.counts.get((agent, key), ZERO)
+
+    def place(self, stream: Stream) -> z3.BoolRef:
+        """That the stream's agent is about to do it."""
+        return z3.Or([self.at[stream.agent.key][s.number] for s in stream.sites])
+
+    # --- barriers --------------------------------------------------------------------------------------------------
+
+    def done(self, b: Barrier, s: Stream, ordinal: z3.ArithRef) -> z3.BoolRef:
+        """Whether a stream has done its part of the phase of an ordinal, or will without waiting: who waits at a meeting has come."""
+        n = self.count(s.agent.key, s.key)
+        if b.mbarrier or not b.waiting[s.agent.key]:
+            return n >= ordinal + 1
+        return z3.Or(n >= ordinal + 1, z3.And(self.place(s), n == ordinal))
+
+    def complete(self, b: Barrier, ordinal: z3.ArithRef, among: Iterable[str]) -> z3.BoolRef:
+        """Whether the phase of an ordinal is complete once what was started is done, as far as the agents `among` are concerned."""
+        if not b.arrivals:
+            return z3.Or(ordinal < 0)
+        return z3.Or(ordinal < 0, z3.And([self.done(b, s, ordinal) for s in (*b.arrivals, *b.copies) if s.agent.key in among]))
+
+    def awaited(self, b: Barrier, wait: Stream, n: z3.ArithRef) -> z3.ArithRef:
+        """The ordinal whose phase the n-th wait (from 0) is for."""
+        return n - b.credit[wait.agent.key] * b.stages if b.mbarrier else n
+
+    def consistent(self, among: frozenset[str]) -> list[z3.BoolRef]:
+        """Each agent has passed only waits whose phases are complete. The last one implies those before it."""
+        out = []
+        for b in self.protocol.barriers.values():
+            for w in b.waits:
+                if w.agent.key in among and any(s.agent.key in among and s.agent is not w.agent for s in (*b.arrivals, *b.copies)):
+                    n = self.count(w.agent.key, w.key)
+                    out.append(z3.Implies(n >= 1, self.complete(b, self.awaited(b, w, n - 1), among)))
+        for a, other, queue in self.protocol.joint:
+            if a in among and other in among:  # what one warp knows to be complete, all warps of the warpgroup have started
+                out.append(self.count(a, ("retired", queue)) <= self.count(other, ("commit", queue)))
+        return out
+
+    def blocked(self) -> list[z3.BoolRef]:
+        """Every agent is at its end or at a wait that does not let it pass, and one is not at its end. Followers are left out: they
+        stand where those do that they follow."""
+        leads = [k for k in self.protocol.runs if k not in self.protocol.followers]
+        waits = self._waits(frozenset(leads))
+        out, ends = [], []
+        for key in leads:
+            run = self.protocol.runs[key]
+            stops = [s for s in run.sites if s.event is None or (key, s.number) in waits]
+            out.append(z3.PbEq([(self.at[key][s.number], 1) for s in stops], 1))
+            used = [k for agent, k in self.counts if agent == key and k[0] in ("wait", "arrive", "issue", "meet", "commit")]
+            for site in stops:
+                here = [self.here(key, site.guard)] + [self.counts[key, k] == self.here(key, site.count(k)) for k in used]
+                if site.event is not None:
+                    here.append(z3.Not(z3.And(waits[key, site.number])))
+                out.append(z3.Implies(self.at[key][site.number], z3.And(here)))
+            ends.append(self.at[key][run.end.number])
+        return [*out, z3.Not(z3.And(ends))]
+
+    def _waits(self, leads: frozenset[str]) -> dict[tuple[str, int], list[z3.BoolRef]]:
+        """By agent and place: what must hold for the agent to pass. Meetings that one agent has with its followers alone hold no one up."""
+        out: dict[tuple[str, int], list] = {}
+        for b in self.protocol.barriers.values():
+            for w in b.waits:
+                if w.agent.key not in leads or not b.mbarrier and all(s.agent.key not in leads or s.agent is w.agent for s in b.arrivals):
+                    continue
+                passes = self.complete(b, self.awaited(b, w, self.count(w.agent.key, w.key)), leads)
+                for site in w.sites:
+                    out.setdefault((w.agent.key, site.number), []).append(passes)
+        for a, other, queue in self.protocol.joint:
+            for site in self.protocol.runs[a].sites if a in leads and other in leads else ():
+                for act in site.acts:
+                    if isinstance(act, Drain) and act.queue == queue:
+                        passes = self.count(other, ("commit", queue)) >= self.count(a, ("commit", queue)) - act.pending
+                        out.setdefault((a, site.number), []).append(passes)
+        return out
+
+
+#: Streams whose counts a cut speaks of; accesses are counted only to know whether one was issued.
+COUNTED = ("wait", "arrive", "issue", "meet", "commit", "read", "retired", "access")
+
+
+def grouped(run: Run, term_of) -> list[tuple[z3.ExprRef, list[int]]]:
+    """Places in a row that share a term."""
+    out: list[tuple[z3.ExprRef, list[int]]] = []
+    for site in run.sites:
+        term = term_of(site)
+        if out and out[-1][0].eq(term):
+            out[-1][1].append(site.number)
+        else:
+            out.append((term, [site.number]))
+    return out
+
+
+def renaming(run: Run, suffix: str) -> list:
+    """Iterations of a run, and those of one of its positions."""
+    names = {str(f.index) for s in run.sites for f in s.frames}
+    assert all(ITERATION.fullmatch(n) for n in names)
+    return [(z3.Int(n), z3.Int(n + suffix)) for n in sorted(names)]
+
+
+@dataclass(slots=True)
+class Moment:
+    """One past execution of a place, for what it started: its own iterations, and what was counted in front of it."""
+
+    site: Site
+    suffix: str
+    run: Run
+
+    def __post_init__(self) -> None:
+        self._names = renaming(self.run, self.suffix)
+
+    _names: list = field(init=False)
+
+    def here(self, term: z3.ExprRef) -> z3.ExprRef:
+        return z3.substitute(term, *self._names) if self._names else term
+
+    def count(self, key: Key) -> z3.ArithRef:
+        return self.here(self.site.state.get(key, ZERO))
+
+    @property
+    def guard(self) -> z3.BoolRef:
+        return self.here(self.site.guard)

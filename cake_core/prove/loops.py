@@ -1,0 +1,241 @@
+"""A loop in closed form: from what one pass of its body does to each value, to the value at every iteration and behind the loop.
+
+counter    grows by what does not depend on the way there          start + sum of the steps
+tied       grows so if some values keep the distance that they      the same; that they keep it is proved, by induction
+           had in front of the loop (`if released < waited`)
+latest     is set anew by each iteration                            what the iteration before left
+search     anything else: opaque, and equal where the texts are
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import z3
+
+from cake_core.ir.ranges import ANY
+from cake_core.prove.numbers import HEAD, OPAQUE, ZERO, literal
+from cake_core.prove.sums import Sums
+from cake_core.prove.text import Key
+
+State = dict[Key, z3.ArithRef]
+
+
+#: Groups that a loop leaves in flight, at most, for its drains to be followed exactly.
+MOST_PENDING = 8
+
+
+@dataclass(slots=True)
+class Closing:
+    """`heads`: a symbol for the value of each key at the head of iteration `index`; `after`: behind one pass of the body, in terms of them."""
+
+    sums: Sums
+    index: z3.ArithRef
+    trips: z3.ArithRef
+    entry: State
+    heads: State
+    after: State
+    inside: z3.BoolRef = field(init=False)
+    symbols: dict[str, Key] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside = z3.And(self.index >= 0, self.index < self.trips)
+        self.symbols = {str(h): k for k, h in self.heads.items()}
+        self.after = {k: z3.simplify(self.after.get(k, ZERO)) for k in self.heads}
+
+    def close(self) -> tuple[State, State, list[Key]]:
+        """Values at iteration `index`, values behind the loop, and the keys that are left: neither counted nor set anew."""
+        at: State = {}
+        behind: State = {}
+        steps = self._steps()
+        for k, step in steps.items():
+            at[k] = z3.simplify(self._start(k) + self.sums.sum(step, self.index, self.index))
+            behind[k] = z3.simplify(self._start(k) + self.sums.sum(step, self.index, self.trips))
+        left = []
+        known = [(self.heads[k], at[k]) for k in steps]
+        for k in self.heads:
+            if k in steps:
+                continue
+            if (like := self._like(k, steps)) is not None:
+                counter, apart, always = like
+                at[k] = at[counter] - apart if always else z3.If(self.index == 0, self._start(k), at[counter] - apart)
+                behind[k] = behind[counter] - apart if always else z3.If(self.trips == 0, self._start(k), behind[counter] - apart)
+                continue
+            if not self._set_anew(k, steps):
+                if k[0] in ("read", "retired"):  # it never falls: at least what it was
+                    at[k] = behind[k] = self._start(k)
+                else:
+                    left.append(k)
+                continue
+            at[k] = z3.simplify(z3.If(self.index == 0, self._start(k), self._left_by(self.index - 1, k, known)))
+            behind[k] = z3.simplify(z3.If(self.trips == 0, self._start(k), self._left_by(self.trips - 1, k, known)))
+        return at, behind, left
+
+    def _start(self, key: Key) -> z3.ArithRef:
+        return self.entry.get(key, ZERO)
+
+    # --- counters --------------------------------------------------------------------------------------------------
+
+    def _steps(self) -> State:
+        raw = {k: minus(self.after[k], h) for k, h in self.heads.items()}
+        steps = {k: s for k, s in raw.items() if not self.used(s)}
+        bound = [k for k in raw if k not in steps]
+        if not bound:
+            return steps
+        ties = self._ties(raw, bound)
+        moved = [(self.heads[k], t) for k, t in ties.items()]
+        for k in bound:
+            step = minus(z3.substitute(self.after[k], *moved), z3.substitute(self.heads[k], *moved))
+            if k[0] not in ("read", "retired") and (flat := self._flat(step)) is not None:
+                steps[k] = flat
+        return steps
+
+    def _ties(self, raw: State, bound: list[Key]) -> State:
+        """Values that the bound ones depend on, written by one of them: those that keep their distance. Proved: each iteration
+        that finds them so leaves them so."""
+        met = {self.symbols[s] for k in bound for s in self.used(raw[k]) if self.symbols[s] != k} | {k for k in bound if k[0] == "var"}
+        candidates = [k for k in self.heads if k in met and k[0] == "var"]
+        while len(candidates) > 1:
+            base = candidates[0]
+            apart = {k: literal(z3.simplify(self._start(k) - self._start(base))) for k in candidates}
+            ties = {k: self.heads[base] + d for k, d in apart.items() if d is not None}
+            moved = [(self.heads[k], t) for k, t in ties.items()]
+            grown = {k: minus(z3.substitute(self.after[k], *moved), t) for k, t in ties.items()}
+            flat = {k: self._flat(g) for k, g in grown.items()}
+            kept = [k for k in ties if flat[base] is not None and flat[k] is not None and self.sums.holds(flat[k] == flat[base], self.inside)]
+            if len(kept) == len(candidates):
+                return {k: t for k, t in ties.items() if k != base}
+            candidates = kept if base in kept and len(kept) > 1 else candidates[1:]
+        return {}
+
+    def _flat(self, step: z3.ArithRef) -> z3.ArithRef | None:
+        """A step that is the same wherever the loop's head stands, written without the head; None: it is not."""
+        names = self.used(step)
+        if not names:
+            return step
+        if not self.visible(step):
+            return None
+        zero = z3.simplify(z3.substitute(step, *[(z3.Int(s), ZERO) for s in names]))
+        return zero if self.sums.holds(step == zero, self.inside) else None
+
+    # --- values that are set anew ----------------------------------------------------------------------------------
+
+    def _set_anew(self, key: Key, counted: State) -> bool:
+        """Whether what an iteration leaves does not depend on what it found there, from the second iteration on, and on nothing that is not known."""
+        after, own = self.after[key], str(self.heads[key])
+        if any(s != own and self.symbols[s] not in counted for s in self.used(after)) or not self.visible(after):
+            return False
+        if own not in self.used(after):
+            return True
+        other = z3.Int(own + "'")
+        bounds = [z3.substitute(b, (self.heads[key], x)) for b in self._bounds(key) for x in (self.heads[key], other)]
+        return self.sums.holds(z3.Implies(self.index >= 1, after == z3.substitute(after, (self.heads[key], other))), self.inside, *bounds)
+
+    def _like(self, key: Key, steps: State) -> tuple[Key, int, bool] | None:
+        """A counter that the value keeps its distance to behind each iteration, such as groups closed, of which all but the last are
+        waited for; the distance, and whether it is that in front of the loop too."""
+        counter = ("commit", key[1])
+        if key[0] not in ("read", "retired") or counter not in steps or not self.visible(self.after[key]):
+            return None
+        own, of = self.heads[key], self.heads[counter]
+        for apart in range(MOST_PENDING + 1):
+            kept = z3.substitute(self.after[key], (own, of - apart)) == self.after[counter] - apart
+            if not self.sums.holds(kept, self.inside):
+                continue
+            if z3.simplify(self._start(key) - self._start(counter) + apart).eq(ZERO):
+                return counter, apart, True
+            first = [(own, self._start(key)), (of, self._start(counter)), (self.index, ZERO)]
+            if self.sums.holds(z3.substitute(self.after[key] == self.after[counter] - apart, *first), self.trips > 0):
+                return counter, apart, False
+        return None
+
+    def _bounds(self, key: Key) -> list[z3.BoolRef]:
+        """No more groups are waited for than were closed."""
+        if key[0] not in ("read", "retired"):
+            return []
+        closed = ("commit", key[1])
+        return [self.heads[key] <= self.heads.get(closed, self._start(closed))]
+
+    def _left_by(self, then: z3.ArithRef, key: Key, known: list) -> z3.ArithRef:
+        """What the iteration `then` left of `key`."""
+        after = z3.substitute(self.after[key], *known) if known else self.after[key]
+        first = z3.substitute(after, (self.heads[key], self._start(key)))
+        later = z3.substitute(after, (self.heads[key], ZERO))
+        if first.eq(later):
+            return z3.substitute(later, (self.index, then))
+        return z3.If(then == 0, z3.substitute(first, (self.index, ZERO)), z3.substitute(later, (self.index, then)))
+
+    # --- searches --------------------------------------------------------------------------------------------------
+
+    def used(self, term: z3.ExprRef) -> list[str]:
+        """Head symbols in a term, those that an opaque value hides too."""
+        out, seen, stack = {}, set(), [term]
+        while stack:
+            t = stack.pop()
+            if t.get_id() in seen:
+                continue
+            seen.add(t.get_id())
+            name = t.decl().name() if z3.is_app(t) and t.decl().kind() == z3.Z3_OP_UNINTERPRETED else ""
+            if name in self.symbols:
+                out[name] = None
+            for hidden in self.sums.numbers.hidden.get(name, ()):
+                if hidden in self.symbols:
+                    out[hidden] = None
+            stack.extend(t.children())
+        return list(out)
+
+    def knot(self) -> list[Key]:
+        """The fewest values that depend on no others but themselves."""
+        found = None
+        for key in self.heads:
+            group, work = [], [key]
+            while work:
+                k = work.pop()
+                if k not in group:
+                    group.append(k)
+                    work += [self.symbols[s] for s in self.used(self.after[k])]
+            if found is None or len(group) < len(found):
+                found = group
+        return [k for k in self.heads if k in found]
+
+    def visible(self, term: z3.ExprRef) -> bool:
+        """Whether no opaque value hides a head in the term: then putting something else for a head means what it says."""
+        stack, seen = [term], set()
+        while stack:
+            t = stack.pop()
+            if t.get_id() in seen:
+                continue
+            seen.add(t.get_id())
+            if (
+                z3.is_app(t)
+                and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
+                and any(h in self.symbols for h in self.sums.numbers.hidden.get(t.decl().name(), ()))
+            ):
+                return False
+            stack.extend(t.children())
+        return True
+
+
+def minus(a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:
+    """a - b, the subtraction carried into the branches of a choice, so that what they share goes."""
+    if z3.is_app_of(a, z3.Z3_OP_ITE):
+        x, y = minus(a.arg(1), b), minus(a.arg(2), b)
+        return x if x.eq(y) else z3.simplify(z3.If(a.arg(0), x, y))
+    return z3.simplify(a - b)
+
+
+def opaque(kind: str, keys: list[Key], heads: State, after: State, entry: State, sums: Sums, extra: str = "") -> State:
+    """Values of which nothing is known but that equal texts from equal values give equal ones. `kind` and `extra`: what else they depend on."""
+    texts = {k: after.get(k, ZERO).sexpr() for k in heads}
+    out = {}
+    for key in keys:
+        order, work = [], [key]
+        while work:  # what the value depends on
+            k = work.pop(0)
+            if k not in order:
+                order.append(k)
+                met = set(HEAD.findall(texts[k])).union(*(sums.numbers.hidden.get(u, ()) for u in OPAQUE.findall(texts[k])))
+                work += [h for h in heads if str(heads[h]) in met]
+        full = " ; ".join([kind, key[1], *(f"{k[1]}: {texts[k]} from {entry.get(k, ZERO).sexpr()}" for k in order), extra])
+        out[key] = sums.numbers.unknown(full, key[1], ANY).term
+    return out

@@ -1,0 +1,27 @@
+"""The runs of all agents of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cake_core.facts.schema import Facts
+from cake_core.prove.agents import Agent
+from cake_core.prove.sums import Sums
+from cake_core.prove.text import deciding, meeting_ids, specialised
+from cake_core.prove.walk import Run, run_of
+
+
+def runs_of(agents: tuple[Agent, ...], facts: Facts, sums: Sums) -> dict[str, Run]:
+    """The runs of all agents. Those of one role whose way does not depend on who they are go it together: only what they name differs."""
+    out: dict[str, Run] = {}
+    walked: dict[tuple, Run] = {}
+    for agent in agents:
+        constants = agent.constants(facts)
+        who = deciding((*agent.role.body, *facts.after), agent)
+        ids = meeting_ids((*agent.role.body, *facts.after), constants)
+        key = (agent.role.name, agent.first, *ids.items(), *(str(constants[n].value) for n in who if n in constants))
+        if key not in walked:
+            walked[key] = run_of(agent, facts, sums)
+        sites = [replace(s, agent=agent, acts=specialised(s.event, constants) if s.event else ()) for s in walked[key].sites]
+        out[agent.key] = Run(agent, sites, ids, walked[key].turns)
+    return out

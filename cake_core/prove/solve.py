@@ -1,0 +1,183 @@
+"""Asking: a kernel's cuts in solvers, few agents at a time, and what was proved before not again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import z3
+
+from cake_core.facts.schema import Facts
+from cake_core.prove.agents import agents_of
+from cake_core.prove.cut import Cut
+from cake_core.prove.numbers import Numbers, digest
+from cake_core.prove.protocol import Protocol
+from cake_core.prove.runs import runs_of
+from cake_core.prove.sums import Sums
+
+#: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
+RLIMIT = 20_000_000
+
+_AGENT = re.compile(r"A\d+!")
+_FRESH = re.compile(r"k!\d+")
+
+
+class Result(StrEnum):
+    NONE = "none"  # there is no such cut
+    SOME = "some"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`model`: of a cut that there is."""
+
+    result: Result
+    model: z3.ModelRef | None = None
+    reason: str = ""
+
+
+NONE = Found(Result.NONE)
+
+
+@dataclass(slots=True)
+class View:
+    """A solver that holds the consistent cuts of some agents, and the opaque values that it knows of."""
+
+    solver: z3.Solver
+    seen: set
+
+
+@dataclass(slots=True)
+class Cuts:
+    """The cuts of one kernel. Raises `Unanalysed` where its text is not in the form that the method speaks of."""
+
+    facts: Facts
+    rlimit: int = RLIMIT
+    sums: Sums = field(init=False)
+    protocol: Protocol = field(init=False)
+    cut: Cut = field(init=False)
+    asked: int = 0
+    proved: set[str] = field(default_factory=set)  # queries without a cut, by content
+    _views: dict[frozenset, View] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)
+    _relations: dict[tuple, str] = field(default_factory=dict)
+    _partners: dict[str, set[str]] | None = None
+
+    def __post_init__(self) -> None:
+        self.sums = Sums(Numbers(self.facts))
+        self.protocol = Protocol(self.facts, self.sums, runs_of(agents_of(self.facts), self.facts, self.sums))
+        self.cut = Cut(self.protocol)
+
+    # --- questions -------------------------------------------------------------------------------------------------
+
+    def blocked(self) -> Found:
+        """A cut in which no agent can go on."""
+        self.asked += 1
+        solver = self._fresh()
+        terms = [*self.sums.numbers.known, *self.cut.blocked()]
+        solver.add(*terms, *self.sums.lemmas(terms, set()))
+        found = _checked(solver)
+        return self._smallest(solver, found) if found.result is Result.SOME else found
+
+    def consistent(self, state: Iterable[z3.BoolRef], *agents: str) -> Found:
+        """A consistent cut with `state`, which speaks of `agents`: looked for among these alone, then with those between them, then
+        among all. Without the others there are more cuts, so none stays none."""
+        state, found = list(state), NONE
+        for among in self._ranges(agents):
+            key = self._key(among, state)
+            if key in self.proved:
+                return NONE
+            self.asked += 1
+            view = self._view(frozenset(among))
+            view.solver.push()
+            view.solver.add(*state, *self.sums.lemmas(state, set(view.seen)))
+            found = _checked(view.solver)
+            if found.result is Result.SOME and set(among) == set(self.protocol.runs):
+                found = self._smallest(view.solver, found)
+            view.solver.pop()
+            if found.result is Result.NONE:
+                self.proved.add(key)
+                return found
+        return found
+
+    def _smallest(self, solver: z3.Solver, found: Found) -> Found:
+        """The same kind of cut with the parameters as small as they can be, one after the other."""
+        model = found.model
+        for name in ("cluster.count", "cluster.id", *self.facts.scalars):
+            p = z3.Int(name)
+            low, high = self.sums.numbers.parameters[name].range.lo or 0, model.eval(p, True).as_long()
+            while low < high:
+                middle = (low + high) // 2
+                solver.push()
+                solver.add(p <= middle)
+                if solver.check() == z3.sat:
+                    model = solver.model()
+                    high = model.eval(p, True).as_long()
+                else:
+                    low = middle + 1
+                solver.pop()
+            solver.add(p <= high)
+        return Found(Result.SOME, model)
+
+    # --- solvers ---------------------------------------------------------------------------------------------------
+
+    def _fresh(self) -> z3.Solver:
+        s = z3.SolverFor("QF_UFLIA")
+        s.set("rlimit", self.rlimit)
+        return s
+
+    def _view(self, among: frozenset[str]) -> View:
+        if among not in self._views:
+            terms = [*self.sums.numbers.known, *(t for key in sorted(among) for t in self.cut.positions[key]), *self.cut.consistent(among)]
+            view = self._views[among] = View(self._fresh(), set())
+            view.solver.add(*terms, *self.sums.lemmas(terms, view.seen))
+        return self._views[among]
+
+    def _ranges(self, agents: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        own = tuple(dict.fromkeys(agents))
+        yield own
+        for between in self._between(frozenset(own)):
+            yield (*own, between)
+        if len(own) + 1 < len(self.protocol.runs):
+            yield (*own, *(k for k in self.protocol.runs if k not in own))
+
+    def _between(self, own: frozenset[str]) -> list[str]:
+        """Two agents that share a barrier with each of `own`, those with most partners first."""
+        if self._partners is None:
+            self._partners = {k: set() for k in self.protocol.runs}
+            for b in self.protocol.barriers.values():
+                for w in b.waits:
+                    for s in (*b.arrivals, *b.copies):
+                        if s.agent is not w.agent:
+                            self._partners[w.agent.key].add(s.agent.key)
+                            self._partners[s.agent.key].add(w.agent.key)
+        found = [k for k in self.protocol.runs if k not in own and all(k in self._partners[o] for o in own)]
+        return sorted(found, key=lambda k: (-len(self._partners[k]), k))[:2]
+
+    def _key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
+        """A query as text, its agents named by their order: the same for agents that do the same."""
+        names = {self.cut.names[a]: f"X{n}!" for n, a in enumerate(among)}
+
+        def canonical(text: str) -> str:
+            return _FRESH.sub("k", _AGENT.sub(lambda m: names.get(m.group(), m.group()), text))
+
+        for a in among:
+            if a not in self._texts:
+                own = self.cut.names[a]
+                self._texts[a] = digest("\n".join(t.sexpr() for t in self.cut.positions[a]).replace(own, "X!"))
+        if among not in self._relations:
+            self._relations[among] = digest("\n".join(sorted(canonical(t.sexpr()) for t in self.cut.consistent(frozenset(among)))))
+        asked = "\n".join(canonical(t.sexpr()) for t in state)
+        return digest("\n".join([*(self._texts[a] for a in among), self._relations[among], asked]))
+
+
+def _checked(solver: z3.Solver) -> Found:
+    match solver.check():
+        case z3.unsat:
+            return NONE
+        case z3.sat:
+            return Found(Result.SOME, solver.model())
+    return Found(Result.UNKNOWN, reason=f"the solver gave up ({solver.reason_unknown()})")

@@ -1,0 +1,255 @@
+"""Bad states, each as a formula beside the consistent cuts (`solve.py`); none of them found is a proof.
+
+behind, ahead   a waiter whose barrier has gone on by two phases, or lags by two: its parity says the wrong thing
+early           an arrival that lands in a phase before its own; bytes that are credited to one
+together        two accesses, and neither is known to be over when the other begins
+in flight       something that was started may still run when its role, or its CTA, has ended
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import z3
+
+from cake_core.effects import Issuer, Mode
+from cake_core.facts.schema import Access, AtOnce, Event, Facts, Region, WithBytes, WithCommit, WithGroup
+from cake_core.ir.nodes import Int
+from cake_core.prove.agents import Agent
+from cake_core.prove.cut import Moment
+from cake_core.prove.numbers import literal
+from cake_core.prove.protocol import Barrier, Stream, destinations
+from cake_core.prove.solve import NONE, Cuts, Found, Result
+from cake_core.prove.text import Unanalysed, copied
+from cake_core.prove.walk import Run, Site
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access of one agent, at one CTA's memory; `number`: which act of its event."""
+
+    run: Run
+    site: Site
+    number: int
+    access: Access
+    cta: int
+
+    @property
+    def agent(self) -> Agent:
+        return self.run.agent
+
+    @property
+    def key(self) -> str:
+        return self.run.agent.key
+
+    @property
+    def asynchronous(self) -> bool:
+        return not isinstance(self.access.completion, AtOnce)
+
+    @property
+    def writes(self) -> bool:
+        return self.access.mode is Mode.WRITE
+
+
+def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
+    """All executors of one act of an event. What a warpgroup does together is one operation, its first warp's."""
+    out = []
+    for run in cuts.protocol.runs.values():
+        for site in run.sites:
+            if site.event is event and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
+                out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent)]
+    return out
+
+
+def memories(access: Access, agent: Agent) -> tuple[int, ...]:
+    """Ranks of the CTAs whose memory an access touches."""
+    if isinstance(access.completion, WithBytes) and access.mode is Mode.WRITE and access.completion.mask is not None:
+        return destinations(access.completion, agent)
+    if access.cta is None:
+        return (agent.cta,)
+    if not isinstance(access.cta, Int):
+        raise Unanalysed("the CTA whose memory is touched is not a constant")
+    return (access.cta.value,)
+
+
+# --- phases ------------------------------------------------------------------------------------------------------
+
+
+def ahead(cuts: Cuts, b: Barrier, w: Stream) -> Iterator[tuple[Stream, Found]]:
+    """The wait that comes next while the phase before the one that it is for is not complete: its parity says that of the one before that."""
+    cut = cuts.cut
+    goal = cut.awaited(b, w, cut.count(w.agent.key, w.key)) - b.stages
+    for s in (*b.arrivals, *b.copies):
+        yield s, cuts.consistent([cut.place(w), goal >= 0, z3.Not(cut.done(b, s, goal))], w.agent.key, s.agent.key)
+
+
+def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
+    """The phase behind the one that is waited for complete too: the parity is that of an incomplete one again. One stream that
+    can't have gone on so far is enough."""
+    cut = cuts.cut
+    goal = cut.awaited(b, w, cut.count(w.agent.key, w.key)) + b.stages
+    for s in (*b.arrivals, *b.copies):
+        if cuts.consistent([cut.place(w), goal >= 0, cut.done(b, s, goal)], w.agent.key, s.agent.key).result is Result.NONE:
+            return NONE
+    return cuts.consistent([cut.place(w), goal >= 0, cut.complete(b, goal, cuts.protocol.runs)], *cuts.protocol.runs)
+
+
+def early(cuts: Cuts, b: Barrier, a: Stream) -> Iterator[tuple[Stream, Found]]:
+    """The arrival, or the copy, that comes next while another one is missing in the phase before its own."""
+    cut = cuts.cut
+    ordinal = cut.count(a.agent.key, a.key) - b.stages
+    for s in (*b.arrivals, *b.copies):
+        if s is not a:
+            yield s, cuts.consistent([cut.place(a), ordinal >= 0, z3.Not(cut.done(b, s, ordinal))], a.agent.key, s.agent.key)
+
+
+# --- accesses ----------------------------------------------------------------------------------------------------
+
+
+def in_order(a: Use, b: Use) -> bool:
+    """Whether the program's order is enough: one thread's accesses that are over at once, parts of one statement, one engine's work."""
+    if a.agent is not b.agent:
+        return False
+    if not (a.asynchronous or b.asynchronous):
+        return True
+    if a.site is b.site and not (a is b and a.writes):
+        return True
+    return isinstance(a.access.completion, WithCommit) and a.access.completion == b.access.completion
+
+
+def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
+    """`late` is about to begin, and `first` may not be over: it is about to begin too, or was started and is not known to be complete."""
+    cut = cuts.cut
+    state = [cut.at[late.key][late.site.number]]
+    one = _one_statement(late, first)
+    access = ("access", late.site.event.id, late.number)
+    if first.asynchronous:
+        then = Moment(first.site, "~", first.run)
+        state += [then.guard, *active(cuts, first, then)]
+        theirs, count = then.here, then.count(access) if one else None
+    else:
+        state.append(cut.at[first.key][first.site.number])
+        theirs, count = _at(cuts, first), cut.count(first.key, access) if one else None
+    if same_bytes:
+        shared = _shared(cuts, late, _at(cuts, late), first, theirs)
+        if shared is None:
+            return NONE
+        state += shared
+        if one:  # in one execution each warp has its own part of the tile: the primitive's lane map
+            state.append(cut.count(late.key, access) != count)
+    return cuts.consistent(state, late.key, first.key)
+
+
+def in_flight(cuts: Cuts, use: Use) -> Found:
+    """Active when its role has ended; of what a barrier announces, when all roles of the CTA have."""
+    cut, then = cuts.cut, Moment(use.site, "~", use.run)
+    if isinstance(use.access.completion, WithGroup):
+        ends = [cut.at[use.key][use.run.end.number]]
+    else:
+        ends = [cut.at[k][r.end.number] for k, r in cuts.protocol.runs.items() if r.agent.cta == use.cta]
+    return cuts.consistent([*ends, then.guard, *active(cuts, use, then)], use.key)
+
+
+def incomplete(cuts: Cuts, use: Use, site: Site) -> Found:
+    """Active when the agent of `site` stands there."""
+    then = Moment(use.site, "~", use.run)
+    return cuts.consistent([cuts.cut.at[site.agent.key][site.number], then.guard, *active(cuts, use, then)], site.agent.key, use.key)
+
+
+def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
+    """That a past execution was issued, and that no one knows it complete."""
+    cut, completion = cuts.cut, use.access.completion
+    event = use.site.event
+    issued = (
+        copied(event.acts[use.number].completion, use.run.turns[event.id, use.number])
+        if isinstance(completion, WithBytes)
+        else ("access", event.id, use.number)
+    )
+    out = [then.count(issued) < cut.count(use.key, issued)]
+    match completion:
+        case WithGroup(queue):
+            done = ("retired" if use.writes else "read", queue)
+            out.append(then.count(("commit", queue)) >= cut.count(use.key, done))
+        case WithBytes():
+            for cta in destinations(completion, use.agent):
+                out += _unseen(cuts, cuts.protocol.barriers[completion.barrier.name, cta], then.count(issued))
+        case WithCommit(engine):
+            for b in cuts.protocol.barriers.values():
+                for a in b.arrivals:
+                    if a.agent is use.agent and a.engine == engine:
+                        out += _unseen(cuts, b, then.count(a.key))
+    return out
+
+
+def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef) -> list[z3.BoolRef]:
+    """That no one has waited for the phase of an ordinal."""
+    cut = cuts.cut
+    return [cut.awaited(b, w, cut.count(w.agent.key, w.key) - 1) < ordinal for w in b.waits]
+
+
+def _one_statement(a: Use, b: Use) -> bool:
+    x, y = a.agent, b.agent
+    return a.site.event is b.site.event and x is not y and (x.role, x.cta, x.instance) == (y.role, y.cta, y.instance)
+
+
+# --- places ------------------------------------------------------------------------------------------------------
+
+
+def may_share(facts: Facts, a: Region, b: Region) -> bool:
+    """Whether two regions lie in one buffer, or in buffers that share bytes."""
+    if a.name == b.name:
+        return True
+    if a.memory != b.memory or a.memory != "shared":
+        return False
+    x, y = facts.buffers[a.name], facts.buffers[b.name]
+    return x.offset < y.offset + y.bytes and y.offset < x.offset + x.bytes
+
+
+def _at(cuts: Cuts, use: Use):
+    return lambda term: cuts.cut.here(use.key, term)
+
+
+def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
+    """That two places share bytes; None: they surely do not."""
+    x, y = a.access.region, b.access.region
+    if x.name != y.name:
+        return []  # buffers that share memory: the whole of both
+    plan = (cuts.facts.buffers | cuts.facts.columns)[x.name]
+
+    def number(e, use: Use, at) -> z3.ArithRef:
+        return at(z3.simplify(cuts.sums.numbers.number(e, use.site.env).term))
+
+    out = []
+    for i, j, slots in zip(x.slot, y.slot, plan.slots, strict=False):
+        same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots)
+        if same is None:
+            return None
+        out += same
+    for d, e in zip(x.box, y.box, strict=False):
+        lo_a, lo_b = number(d.lo, a, at_a), number(e.lo, b, at_b)
+        meets = z3.simplify(z3.And(lo_a < lo_b + number(e.size, b, at_b), lo_b < lo_a + number(d.size, a, at_a)))
+        if z3.is_false(meets):
+            return None
+        if not z3.is_true(meets):
+            out.append(meets)
+    return out
+
+
+def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int) -> list[z3.BoolRef] | None:
+    """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
+    (a, m), (b, n) = _residue(i), _residue(j)
+    x, y = literal(i), literal(j)
+    if x is not None and y is not None:
+        return [] if x == y else None
+    if m is None and n is None or {m, n} - {None, slots}:
+        return [i == j]
+    if m is None and not (x is not None and x < slots) or n is None and not (y is not None and y < slots):
+        return [i == j]
+    return [a - b == slots * z3.FreshInt("k")]
+
+
+def _residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
+    if z3.is_app_of(t, z3.Z3_OP_MOD) and (m := literal(t.arg(1))) is not None:
+        return t.arg(0), m
+    return t, None

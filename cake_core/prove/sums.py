@@ -1,0 +1,256 @@
+"""Sums over iterations without products of unknowns: how often something has happened when a loop stands at an iteration.
+
+A step that is the same in each iteration sums to a multiple; a step under a guard on the iteration (`k > 0`) to a count in closed form. Any
+other step d(i) becomes a *prefix family*: an opaque P(n) = d(0) + .. + d(n-1), one for each text of d, so that
+roles with the same loops share it. `lemmas` says of each two values of a family what linear arithmetic can use.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import z3
+
+from cake_core.prove.numbers import ITERATION, ZERO, Numbers, digest, literal
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """P(n, outer..) with P(0) = 0 and P(n + 1) = P(n) + step(n). `step` is written with the iteration `index` and those of `outer`."""
+
+    name: str
+    index: str
+    outer: tuple[str, ...]
+    step: z3.ArithRef
+    least: int  # of one step
+    invariant: bool  # the step does not depend on the iteration
+
+    def at(self, n: z3.ArithRef) -> z3.ArithRef:
+        f = z3.Function(self.name, *[z3.IntSort()] * (len(self.outer) + 2))
+        return f(n, *map(z3.Int, self.outer))
+
+    def step_at(self, n: z3.ArithRef, outer: list[z3.ArithRef]) -> z3.ArithRef:
+        return z3.substitute(self.step, (z3.Int(self.index), n), *zip(map(z3.Int, self.outer), outer, strict=True))
+
+
+@dataclass(slots=True)
+class Sums:
+    numbers: Numbers
+    families: dict[str, Family] = field(default_factory=dict)
+
+    # --- validity under the kernel's requires ----------------------------------------------------------------------
+
+    def holds(self, claim: z3.BoolRef, *given: z3.BoolRef) -> bool:
+        """Whether a claim is surely true; False also where the solver does not know."""
+        claim = z3.simplify(claim)
+        if z3.is_true(claim):
+            return True
+        return self._known(z3.Not(claim), *given).check() == z3.unsat
+
+    def _known(self, term: z3.ExprRef, *given: z3.BoolRef) -> z3.Solver:
+        """A solver that knows what is known, and of a term: that it holds, or what lies in it."""
+        s = z3.SolverFor("QF_UFLIA")
+        s.set("rlimit", 400_000)
+        s.add(*self.numbers.known, *given, *([term] if z3.is_bool(term) else []))
+        s.add(*self.lemmas([term, *given]))
+        return s
+
+    # --- sums ------------------------------------------------------------------------------------------------------
+
+    def sum(self, step: z3.ArithRef, index: z3.ArithRef, n: z3.ArithRef) -> z3.ArithRef:
+        """step(0) + .. + step(n - 1), `step` written with `index`; n >= 0."""
+        total = []
+        for atom, factor in linear(step):
+            total.append(factor * (n if atom is None else self._atom(atom, index, n)))
+        return z3.simplify(z3.Sum(total)) if total else ZERO
+
+    def _atom(self, atom: z3.ArithRef, index: z3.ArithRef, n: z3.ArithRef) -> z3.ArithRef:
+        if z3.is_app_of(atom, z3.Z3_OP_ITE):
+            test, a, b = atom.children()
+            x, y = literal(a), literal(b)
+            if x is not None and y is not None and (count := counted(test, index, n)) is not None:
+                return x * count + y * (n - count)
+        family, apart = self.family(atom, index)
+        return family.at(n) + apart * n
+
+    def family(self, step: z3.ArithRef, index: z3.ArithRef) -> tuple[Family, int]:
+        """The family whose steps are `step`, up to a constant: the second number, once a step."""
+        text = step.sexpr()
+        own = str(index)
+        key = f"P!{digest(f'{own} {text}')}"
+        if key not in self.families:
+            like = self._alike(step, own)
+            if like is not None:
+                return like
+            met = set(ITERATION.findall(text))
+            least = next((c for c in (1, 0) if self.holds(step >= c, index >= 0)), -1)
+            self.families[key] = Family(key, own, tuple(sorted(met - {own})), step, least, own not in met)
+        return self.families[key], 0
+
+    def _alike(self, step: z3.ArithRef, index: str) -> tuple[Family, int] | None:
+        """A family of the same loop whose steps are as far from `step` in every iteration, though written differently."""
+        inside = z3.Int(index) >= 0
+        for f in self.families.values():
+            if f.index != index:
+                continue
+            apart = self._example(step - f.step, inside)
+            if apart is not None and self.holds(step == f.step + apart, inside):
+                return f, apart
+        return None
+
+    def _example(self, term: z3.ArithRef, *given: z3.BoolRef) -> int | None:
+        """A value that a term can have."""
+        s = self._known(term, *given)
+        return s.model().eval(term, True).as_long() if s.check() == z3.sat else None
+
+    # --- lemmas ----------------------------------------------------------------------------------------------------
+
+    def lemmas(self, terms: list[z3.ExprRef], seen: set | None = None) -> list[z3.BoolRef]:
+        """What holds of the opaque values and prefixes in `terms`; with `seen`, only of what is new to it."""
+        seen = set() if seen is None else seen
+        out = []
+        by_family: dict[str, list] = {}
+        fresh: set = set()
+        work = list(terms)
+        while work:
+            batch, work = applications(work), []
+            for app in batch:
+                if app.get_id() in fresh:
+                    continue
+                fresh.add(app.get_id())
+                name = app.decl().name()
+                if app not in seen:
+                    if (r := self.numbers.ranges.get(name)) is not None:
+                        out += _within(app, r)
+                    if (d := self.numbers.defined.get(name)) is not None:
+                        term = z3.substitute(d[1], *zip(d[0], app.children(), strict=True))
+                        out.append(app == term)
+                        work.append(term)
+                if name in self.families:
+                    by_family.setdefault(name, []).append(app)
+                    work.append(self.families[name].step_at(app.arg(0), [app.arg(i) for i in range(1, app.num_args())]))
+                    if app not in seen:
+                        out.append(z3.Implies(app.arg(0) == 0, app == 0))
+                        if self.families[name].least >= 0:
+                            out.append(z3.Implies(app.arg(0) >= 0, app >= 0))
+                            if self.families[name].least > 0:
+                                out.append(z3.Implies(app.arg(0) >= 0, app >= app.arg(0)))
+        old = list(seen)
+        for name, apps in by_family.items():
+            before = [a for a in old if a.decl().name() == name]
+            pairs = itertools.chain(
+                itertools.combinations([a for a in apps if a not in seen], 2), itertools.product([a for a in apps if a not in seen], before)
+            )
+            for a, b in pairs:
+                out += self._pair(self.families[name], a, b)
+        for app in applications(terms):
+            seen.add(app)
+        for apps in by_family.values():
+            seen.update(apps)
+        return out
+
+    def _pair(self, f: Family, a: z3.ArithRef, b: z3.ArithRef) -> list[z3.BoolRef]:
+        out = []
+        outer_a, outer_b = ([x.arg(i) for i in range(1, x.num_args())] for x in (a, b))
+        same = [x == y for x, y in zip(outer_a, outer_b, strict=True) if not x.eq(y)]
+        for lo, hi, outer in ((a, b, outer_a), (b, a, outer_b)):
+            m, n = lo.arg(0), hi.arg(0)
+            step = f.step_at(m, outer)
+            facts = [z3.Implies(m + 1 == n, hi == lo + step)]
+            if f.invariant:
+                facts.append(z3.Implies(z3.And(m < n, step == 0), hi == lo))
+                facts.append(z3.Implies(z3.And(m < n, step >= 1), hi >= lo + step + (n - m - 1)))
+            elif f.least >= 0:
+                last = f.step_at(n - 1, outer)
+                facts.append(z3.Implies(m < n, hi >= lo + step + f.least * (n - m - 1)))
+                facts.append(z3.Implies(m < n, hi >= lo + last + f.least * (n - m - 1)))
+            out += [z3.Implies(z3.And(same), x) for x in facts] if same else facts
+        return out
+
+
+def _within(app: z3.ArithRef, r) -> list[z3.BoolRef]:
+    return ([app >= r.lo] if r.lo is not None else []) + ([app <= r.hi] if r.hi is not None else [])
+
+
+def linear(term: z3.ArithRef) -> list[tuple[z3.ArithRef | None, int]]:
+    """A term as a sum of atoms with constant factors; atom None: the constant. Raises nothing: what it cannot split is an atom."""
+    term = z3.simplify(term, som=True)
+    out = []
+    for t in term.children() if z3.is_add(term) else [term]:
+        if (c := literal(t)) is not None:
+            out.append((None, c))
+        elif z3.is_mul(t) and t.num_args() == 2 and (c := literal(t.arg(0))) is not None:
+            out.append((t.arg(1), c))
+        elif z3.is_app_of(t, z3.Z3_OP_UMINUS):
+            out.append((t.arg(0), -1))
+        else:
+            out.append((t, 1))
+    return [(a, c) for a, c in out if c != 0]
+
+
+def counted(test: z3.BoolRef, index: z3.ArithRef, n: z3.ArithRef) -> z3.ArithRef | None:
+    """How many i in 0 .. n - 1 satisfy `test`, a bound on `index` by something that does not depend on it; None: another test."""
+    if z3.is_not(test):
+        inner = counted(test.arg(0), index, n)
+        return None if inner is None else n - inner
+    kinds = {z3.Z3_OP_LE: "<=", z3.Z3_OP_LT: "<", z3.Z3_OP_GE: ">=", z3.Z3_OP_GT: ">", z3.Z3_OP_EQ: "=="}
+    kind = kinds.get(test.decl().kind())
+    if kind is None or not z3.is_int(test.arg(0)):
+        return None
+    rest, sign = [], 0
+    for atom, factor in linear(test.arg(0) - test.arg(1)):
+        if atom is not None and atom.eq(index):
+            sign = factor
+        elif atom is not None and _mentions(atom, index):
+            return None
+        else:
+            rest.append(factor if atom is None else factor * atom)
+    if sign not in (1, -1):
+        return None
+    bound = z3.Sum([z3.IntVal(x) if isinstance(x, int) else x for x in rest]) if rest else ZERO  # sign * i + bound (kind) 0
+    limit = bound if sign < 0 else -bound  # i (kind or its mirror) limit
+    if sign < 0:
+        kind = {"<=": ">=", "<": ">", ">=": "<=", ">": "<", "==": "=="}[kind]
+    clipped = lambda e: _min(_max(e, ZERO), n)
+    match kind:
+        case "==":
+            return z3.If(z3.And(limit >= 0, limit < n), z3.IntVal(1), ZERO)
+        case "<":
+            return clipped(limit)
+        case "<=":
+            return clipped(limit + 1)
+        case ">=":
+            return n - clipped(limit)
+        case ">":
+            return n - clipped(limit + 1)
+    return None
+
+
+def _min(a, b):
+    return z3.If(a <= b, a, b)
+
+
+def _max(a, b):
+    return z3.If(a >= b, a, b)
+
+
+def _mentions(term: z3.ExprRef, name: z3.ExprRef) -> bool:
+    if term.eq(name):
+        return True
+    return any(_mentions(c, name) for c in term.children())
+
+
+def applications(terms: list[z3.ExprRef]) -> list[z3.ArithRef]:
+    """Applications of uninterpreted functions in some terms, inner ones too, each once."""
+    seen, out, stack = set(), [], list(terms)
+    while stack:
+        t = stack.pop()
+        if t.get_id() in seen:
+            continue
+        seen.add(t.get_id())
+        if z3.is_app(t):
+            if t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                out.append(t)
+            stack.extend(t.children())
+    return out

@@ -1,0 +1,271 @@
+"""The run of one agent, in closed form: at every place of its text, under which condition it stands there and what it has done.
+
+`walk` follows a role's text once. A variable, and a count of how often something was done (a *stream*), is a term over the iterations of the
+loops around. A loop is closed by what its body does to each of them: adds the same as, or as much as a sum can say (`sums.py`); or
+sets it anew, so that it holds what the iteration before left; or, for a value that decides where the loop goes on (a search
+in a table), something opaque that equal texts share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import z3
+
+from cake_core.facts.schema import Block, Branch, Drain, Event, Facts, Loop, Set, While
+from cake_core.facts.schema import walk as nodes
+from cake_core.ir.nodes import Binary, Expr, Name
+from cake_core.ir.printer import expr_text
+from cake_core.ir.ranges import ANY, at_least
+from cake_core.prove.agents import Agent, Constants, specialise
+from cake_core.prove.loops import Closing, State, opaque
+from cake_core.prove.numbers import ZERO, Env, Num, digest, literal
+from cake_core.prove.sums import Sums
+from cake_core.prove.text import Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised, streams
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A loop around a place: its iteration, how many it has; its variable starts at `first` and grows by `stride` (None: by what is no constant)."""
+
+    loop: Loop
+    index: z3.ArithRef
+    trips: z3.ArithRef
+    first: z3.ArithRef
+    stride: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place: about to execute `event` (None: the end). `acts` for this agent; `number` in the order of the agent's text."""
+
+    agent: Agent
+    number: int
+    event: Event | None
+    acts: tuple
+    frames: tuple[Frame, ...]
+    guard: z3.BoolRef
+    state: State
+    env: Env
+
+    def count(self, key: Key) -> z3.ArithRef:
+        return self.state.get(key, ZERO)
+
+
+@dataclass(slots=True)
+class Run:
+    """All places of one agent, in the order of its text; the last one is its end."""
+
+    agent: Agent
+    sites: list[Site]
+    ids: dict[str, str] = field(default_factory=dict)  # of meetings: what the text writes, as the run counts them
+    turns: dict[tuple[int, int], int] = field(default_factory=dict)  # of arrivals, by event and act: how many of its stretch stand in front
+
+    @property
+    def end(self) -> Site:
+        return self.sites[-1]
+
+
+def run_of(agent: Agent, facts: Facts, sums: Sums) -> Run:
+    walker = _Walker(agent, facts, sums)
+    state = walker.block((*agent.role.body, *facts.after), {}, (), (), record=True)
+    walker.site(None, (), state, (), ())
+    return Run(agent, walker.sites, walker.ids, walker.turns)
+
+
+@dataclass(slots=True)
+class _Walker:
+    agent: Agent
+    facts: Facts
+    sums: Sums
+    sites: list[Site] = field(default_factory=list)
+    constants: Constants = field(init=False)
+    needed: frozenset[str] = field(init=False)  # names whose values decide something
+    ids: dict[str, str] = field(init=False)
+    turns: dict[tuple[int, int], int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.constants = self.agent.constants(self.facts)
+        self.turns = arrival_turns((*self.agent.role.body, *self.facts.after))
+        self.ids = meeting_ids((*self.agent.role.body, *self.facts.after), self.constants)
+        self.needed = needed_names((*self.agent.role.body, *self.facts.after))
+
+    # --- places ----------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block, state: State, frames: tuple[Frame, ...], guards: tuple, record: bool) -> State:
+        for node in block:
+            match node:
+                case Event():
+                    state = self._event(node, state, frames, guards, record)
+                case Loop():
+                    state = self._loop(node, state, frames, guards, record)
+                case Branch():
+                    state = self._branch(node, state, frames, guards, record)
+                case While():
+                    state = self._while(node, state, frames)
+        return state
+
+    def env(self, state: State, frames: tuple[Frame, ...]) -> Env:
+        out = {key[1]: Num(term) for key, term in state.items() if key[0] == "var"}
+        for f in frames:
+            out[f.loop.var] = self._index(f)
+        return out
+
+    def _index(self, f: Frame) -> Num:
+        if f.stride is None:
+            return self.sums.numbers.unknown(f"index {f.index}", f.loop.var, ANY)
+        first = literal(f.first)
+        return Num(z3.simplify(f.first + f.index * f.stride), at_least(first) if first is not None and f.stride > 0 else ANY)
+
+    def site(self, event: Event | None, acts: tuple, state: State, frames: tuple[Frame, ...], guards: tuple) -> None:
+        guard = z3.And(guards) if guards else z3.BoolVal(True)
+        self.sites.append(Site(self.agent, len(self.sites), event, acts, frames, guard, dict(state), self.env(state, frames)))
+
+    # --- events ----------------------------------------------------------------------------------------------------
+
+    def _event(self, e: Event, state: State, frames, guards, record: bool) -> State:
+        if self.agent.runs(e):
+            acts = specialised(e, self.constants)
+            counted = streams(e, self.ids, self.turns)
+            if record and (counted or any(isinstance(a, Drain) for a in acts)):
+                self.site(e, acts, state, frames, guards)
+            if counted or any(isinstance(a, Drain) for a in acts):
+                state = dict(state)
+                for key in counted:
+                    state[key] = z3.simplify(state.get(key, ZERO) + 1)
+                for a in acts:
+                    if isinstance(a, Drain):
+                        self._drain(a, state)
+        if any(s.name in self.needed for s in e.sets):
+            state = dict(state)
+            env = self.env(state, frames)
+            for s in e.sets:
+                if s.name in self.needed:
+                    state["var", s.name] = self._value(s, e, env, frames)
+        return state
+
+    def _drain(self, a: Drain, state: State) -> None:
+        """All but `pending` of the groups closed so far are complete. `closed` is how many there were at the last drain: no more can
+        have been complete by it."""
+        closed = state.get(("commit", a.queue), ZERO)
+        left = z3.simplify(closed - a.pending)
+        for kind in ("read", "retired")[: 1 if a.reads_only else 2]:
+            before, then = state.get((kind, a.queue), ZERO), state.get(("closed", kind, a.queue))
+            grown = literal(z3.simplify(left - then)) if then is not None else None
+            state[kind, a.queue] = left if a.pending == 0 or grown is not None and grown >= 0 else z3.simplify(z3.If(before >= left, before, left))
+            state["closed", kind, a.queue] = closed
+
+    def _value(self, s: Set, e: Event, env: Env, frames) -> z3.ArithRef:
+        if s.value is None:
+            its = " ".join(str(f.index) for f in frames)
+            return self.sums.numbers.unknown(f"{self.agent.key} event {e.id} {s.name} {its}", s.name, ANY).term
+        return z3.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
+
+    # --- branches --------------------------------------------------------------------------------------------------
+
+    def _branch(self, b: Branch, state: State, frames, guards, record: bool) -> State:
+        if not any(matters(n, self.agent, self.needed) for n in nodes((*b.then, *b.other))):
+            return state
+        test = z3.simplify(self._test(specialise(b.test, self.constants), self.env(state, frames), frames))
+        if z3.is_true(test):
+            return self.block(b.then, state, frames, guards, record)
+        if z3.is_false(test):
+            return self.block(b.other, state, frames, guards, record)
+        then = self.block(b.then, state, frames, (*guards, test), record)
+        other = self.block(b.other, state, frames, (*guards, z3.Not(test)), record)
+        keys = dict.fromkeys((*then, *other))
+        return {k: choose(test, then.get(k, ZERO), other.get(k, ZERO)) for k in keys if k[0] != "closed" or k in then and k in other}
+
+    def _test(self, e: Expr, env: Env, frames: tuple[Frame, ...]) -> z3.BoolRef:
+        """A condition; whether there is a next iteration is said of the iteration, where the index is opaque."""
+        match e:
+            case Binary("and", a, b):
+                return z3.And(self._test(a, env, frames), self._test(b, env, frames))
+            case Binary("<", Binary("+", Name(var), step), hi):
+                for f in frames:
+                    if f.loop.var == var and f.stride is None and self._same(f.loop.step, step) and self._same(f.loop.hi, hi):
+                        return f.index + 1 < f.trips
+        return self.sums.numbers.condition(e, env)
+
+    def _same(self, a: Expr, b: Expr) -> bool:
+        return expr_text(specialise(a, self.constants)) == expr_text(b)
+
+    def _while(self, w: While, state: State, frames) -> State:
+        """Leaves opaque values, the same for the same text from the same values. Nothing that others see may happen inside."""
+        inside = [n for n in nodes(w.body) if isinstance(n, Event)]
+        if any(self.agent.runs(e) and streams(e, self.ids, self.turns) for e in inside):
+            raise Unanalysed("a `while` with synchronisation or shared memory inside", w.span)
+        keys = [("var", s.name) for e in inside for s in e.sets if s.name in self.needed]
+        if not keys:
+            return state
+        keys = list(dict.fromkeys(keys))
+        heads = {k: z3.Int(f"h!while.{k[1]}!") for k in keys}
+        body = self.block(w.body, state | heads, frames, (), record=False)
+        test = self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state | heads, frames))
+        return state | opaque(f"while {test.sexpr()}", keys, heads, body, state, self.sums)
+
+    # --- loops -----------------------------------------------------------------------------------------------------
+
+    def _loop(self, l: Loop, state: State, frames, guards, record: bool) -> State:
+        if not any(matters(n, self.agent, self.needed) for n in nodes(l.body)):
+            return state
+        frame = self._frame(l, state, frames)
+        at_head, behind = self._closed(l, frame, state, frames)
+        if record:
+            inside = z3.And(frame.index >= 0, frame.index < frame.trips)
+            self.block(l.body, at_head, (*frames, frame), (*guards, inside), record=True)
+        return behind
+
+    def _frame(self, l: Loop, state: State, frames) -> Frame:
+        env = self.env(state, frames)
+        n = self.sums.numbers
+        lo, hi, step = (n.number(specialise(x, self.constants), env) for x in (l.lo, l.hi, l.step))
+        key = f"{lo.term.sexpr()} .. {hi.term.sexpr()} step {step.term.sexpr()}"
+        within = " ".join(str(f.index) for f in frames)
+        index = z3.Int(f"it!{digest(f'{within} {key}')}")
+        stride = literal(step.term)
+        if stride is not None and stride >= 1:
+            count = (hi.term - lo.term + (stride - 1)) / stride if stride > 1 else hi.term - lo.term
+            exact = z3.simplify(z3.If(hi.term > lo.term, count, ZERO))
+            trips = n.named(f"trips {key}", f"trips of the loop over {l.var}", Num(exact, at_least(0))).term
+        else:
+            trips = n.unknown(f"trips {key}", f"trips of the loop over {l.var}", at_least(0)).term
+            n.known.append((trips > 0) == (lo.term < hi.term))
+        return Frame(l, index, trips, lo.term, stride)
+
+    def _closed(self, l: Loop, frame: Frame, entry: State, frames) -> tuple[State, State]:
+        """The state at the head of iteration `frame.index`, and behind the loop. Variables are closed first: what is counted may
+        depend on them, and not the other way round."""
+        entry = {k: t for k, t in entry.items() if k[0] != "closed"}
+        moved = dict.fromkeys(changed(l.body, self.agent, self.needed, self.ids, self.turns))
+        inner = (*frames, frame)
+        at, behind = dict(entry), dict(entry)
+        left = [k for k in moved if k[0] == "var" and k in entry]  # other names live in the body alone
+        while left:
+            heads = {k: z3.Int(f"h!{frame.index}.{k[1]}!") for k in left}
+            body = self.block(l.body, {**at, **heads}, inner, (), record=False)
+            closing = Closing(self.sums, frame.index, frame.trips, entry, heads, body)
+            first, last, still = closing.close()
+            if len(still) == len(left):  # values that decide each other, such as a search through a table
+                knot = closing.knot()
+                values = opaque(f"loop {frame.index}", knot, heads, body, entry, self.sums, str(frame.index))
+                first = {k: z3.If(frame.index == 0, entry[k], values[k]) for k in knot}
+                last = {k: z3.If(frame.trips == 0, entry[k], z3.substitute(values[k], (frame.index, frame.trips))) for k in knot}
+                still = [k for k in left if k not in knot]
+            at |= first
+            behind |= last
+            left = still
+        counts = [k for k in moved if k[0] != "var"]
+        if counts:
+            heads = {k: z3.Int(f"h!{frame.index}.{number}!") for number, k in enumerate(counts)}
+            body = self.block(l.body, {**at, **heads}, inner, (), record=False)
+            first, last, left = Closing(self.sums, frame.index, frame.trips, entry, heads, body).close()
+            if left:
+                raise Unanalysed(f"how often '{left[0][1]}' is reached in the loop over '{l.var}'", l.span)
+            at |= first
+            behind |= last
+        return at, behind
+
+
+def choose(test: z3.BoolRef, a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:
+    return a if a.eq(b) else z3.simplify(z3.If(test, a, b))
