@@ -22,12 +22,12 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
+from cake_core.frozen import frozen
 from cake_core.source import Span
 
 WHEEL = "nvidia-cuda-nvcc"
@@ -35,7 +35,7 @@ EXTRA = "cake-compiler[assembler]"
 TIMEOUT = 300.0  # seconds; a large kernel takes below one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assembler:
     """A ptxas that answered. `version` such as `13.5.37`; `found` says by which rule."""
 
@@ -44,7 +44,7 @@ class Assembler:
     found: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """What the assembler reports of one function. Bytes a thread but `shared` (static, a CTA); `barriers` are named barriers."""
 
@@ -56,7 +56,7 @@ class Usage:
     shared: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """The assembler's words, taken apart: `usage` by function, findings with spans."""
 
@@ -64,7 +64,7 @@ class Report:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assembled:
     cubin: bytes
     assembler: Assembler

@@ -10,20 +10,20 @@ from cake_core.derive.accesses import Touch
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, ByCommit, BySignal, Effect, InGroup, Issuer, Mode, Proxy
+from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
 from cake_core.ir.plan import pair_rank
 from cake_core.ir.visit import nested, written_flat
-from cake_core.primitive.asking import effects_of
 from cake_core.primitive import PipelinePlan, Signal
-
+from cake_core.primitive.asking import effects_of
 
 #: Who hands over by each signal, in words.
 _ACTORS = {Signal.BYTES: "asynchronous copies", Signal.WARPS: "threads", Signal.ENGINE: "the tensor engine"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Homes:
     """The CTAs whose full and empty barriers are reached (none: the own one's), and how many CTAs fill and release a slot
     at one of them."""
@@ -34,7 +34,7 @@ class Homes:
     releasing: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Planner:
     """What the plans are made from."""
 

@@ -6,15 +6,14 @@ goes, raises it. `docs/facts.md` is written from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.effects import Issuer, Mode, Proxy
 from cake_core.facts.schema import By
+from cake_core.frozen import frozen
 
 INT, BOOL, TEXT, EXPR = "int", "bool", "text", "expr"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """`sort`: "int", "bool", "text" (an open name), "expr" (over the kernel's names, printed as text), or the name of the relation
     whose row it refers to. `values`: all that a text can be, where they are few. `many`: a tuple of the sort. `optional`: may
@@ -28,7 +27,7 @@ class Column:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     name: str
     doc: str

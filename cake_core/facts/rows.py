@@ -34,6 +34,7 @@ from cake_core.facts.schema import (
     WithCommit,
     WithGroup,
 )
+from cake_core.frozen import frozen
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Expr
 from cake_core.ir.plan import Plan, RolePlan
@@ -41,7 +42,7 @@ from cake_core.ir.printer import expr_text
 from cake_core.source import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """Where in the facts an act stands: what a prover asks about. `role` None: outside of the roles."""
 

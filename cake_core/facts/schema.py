@@ -13,10 +13,10 @@ is set to `None`: nothing is known of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
 from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.plan import BarrierPlan, BufferPlan, LaunchPlan, RolePlan, TensorPlan
 from cake_core.source import Span
@@ -36,7 +36,7 @@ class By(StrEnum):
 # --- places ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """Elements `lo .. lo + size` of one dimension."""
 
@@ -44,7 +44,7 @@ class Extent:
     size: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """A part of a buffer. `memory`: "shared", "tensor" (tensor memory), "global" (a parameter) or "registers". `slot`: one index
     a slot dimension; `box`: one extent a dimension of the shape, whole where the text does not slice it."""
@@ -55,7 +55,7 @@ class Region:
     box: tuple[Extent, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BarrierRef:
     """One barrier of a declared array."""
 
@@ -66,19 +66,19 @@ class BarrierRef:
 # --- when an access is complete ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtOnce:
     """When its event is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithGroup:
     """When the group of the issuing thread's FIFO `queue` that holds it has been waited for."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithBytes:
     """When `barrier` has received `bytes`. `mask`: ranks of the cluster whose memory the data reach and whose barriers count
     them, at the same places; None: the own CTA. `cta`: the bytes count at the barrier of that rank instead."""
@@ -89,7 +89,7 @@ class WithBytes:
     cta: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WithCommit:
     """When a barrier has received the arrival of a later `EngineArrive` of the same thread to `engine`."""
 
@@ -102,7 +102,7 @@ Completion = AtOnce | WithGroup | WithBytes | WithCommit
 # --- what an event does ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own."""
 
@@ -115,14 +115,14 @@ class Access:
     atomic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Init:
     """All barriers of the array `barrier` start their phase 0, with the arrival count of its declaration."""
 
     barrier: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wait:
     """Until the phase of `parity` of the barrier is complete."""
 
@@ -130,7 +130,7 @@ class Wait:
     parity: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrive:
     """One arrival by each executing thread at the own CTA's barrier, or that of rank `cta`; `expect`: transaction bytes announced with it."""
 
@@ -139,7 +139,7 @@ class Arrive:
     expect: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EngineArrive:
     """One arrival when all that the executing thread gave to `engine` before is complete; at the own CTA's barrier or those of the ranks in `mask`."""
 
@@ -148,14 +148,14 @@ class EngineArrive:
     mask: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """Closes the executing thread's open group in `queue`."""
 
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drain:
     """At most `pending` groups of `queue` stay in flight; `reads_only`: their reads are done, their writes may be pending."""
 
@@ -164,7 +164,7 @@ class Drain:
     reads_only: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Meet:
     """Threads meet. `scope`: "warp"; "named" with an `id` and how many `threads`; "cta" or "cluster": all threads of it.
     `waits` False: arrives and goes on."""
@@ -178,7 +178,7 @@ class Meet:
 Act = Access | Init | Wait | Arrive | EngineArrive | Commit | Drain | Meet | Fence | Reserve | Free | GridOrder
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Set:
     """The event gives a variable of its role a value; None: one that nothing is known of."""
 
@@ -189,7 +189,7 @@ class Set:
 # --- programs ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """One statement. `id` numbers the nodes of a kernel in text order. `op`: its verb. `warp`: the one warp of the instance that
     executes it, where the text says so. Acts happen in their order, sets behind them."""
@@ -203,7 +203,7 @@ class Event:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """`var` takes `lo, lo + step, ..` below `hi`; bounds are read once, in front."""
 
@@ -216,7 +216,7 @@ class Loop:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class While:
     id: int
     test: Expr
@@ -224,7 +224,7 @@ class While:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     id: int
     test: Expr
@@ -237,7 +237,7 @@ Node = Event | Loop | While | Branch
 Block = tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoleFacts:
     plan: RolePlan
     body: Block
@@ -247,7 +247,7 @@ class RoleFacts:
         return self.plan.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A parameter in global memory; `shape`: one expression a dimension; `bits` an element."""
 
@@ -258,7 +258,7 @@ class Tensor:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """One kernel for one target. `scalars`: integer parameters. `before` and `after` the roles: every thread of the CTA runs them.
     `axis`: the name after `cluster.` by which a text asks for a CTA's rank in the cluster of `cluster` CTAs."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from cake_core.frozen import frozen
 from cake_core.source import NOWHERE, Span
 
 if TYPE_CHECKING:
     from cake_core.rules.sorts import Sort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Node:
     """`sort` is None until it is checked."""
 
@@ -19,21 +20,21 @@ class Node:
     sort: Sort | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal(Node):
     """An integer, a text, `true`, `false`, or `none` (the value of an optional column that has none)."""
 
     value: int | str | bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name(Node):
     """A variable; in front of the checker also a word of a text column (`write`)."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field(Node):
     """A column of a fact."""
 
@@ -41,7 +42,7 @@ class Field(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Node):
     """A function, a predicate, or a definition of the pack."""
 
@@ -49,7 +50,7 @@ class Call(Node):
     args: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary(Node):
     """`op` is `-`, `+` or `not`."""
 
@@ -57,7 +58,7 @@ class Unary(Node):
     operand: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary(Node):
     """`op` is one of `or and == != <= >= < > + - * / %`."""
 
@@ -66,7 +67,7 @@ class Binary(Node):
     right: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member(Node):
     """`item in items`."""
 
@@ -74,19 +75,19 @@ class Member(Node):
     items: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listed(Node):
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice(Node):
     test: Node
     then: Node
     other: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Over:
     """`var in relation where condition`: the facts that a form goes over."""
 
@@ -96,7 +97,7 @@ class Over:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quantified(Node):
     """`kind` is `forall` or `exists`."""
 
@@ -105,12 +106,12 @@ class Quantified(Node):
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Count(Node):
     over: Over
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold(Node):
     """`kind` is `sum`, `max`, `min` or `set`, of `item` for each fact."""
 

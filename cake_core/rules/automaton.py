@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.rules.parser import Passage, passage
 
 TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<mark>[()|*+?]))")
 MAX_STATES = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Automaton:
     """Deterministic. State 0 is the first; `steps[state]` by name of an event; `accepting`: states in which a way may end."""
 

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 from cake_core.diagnostics import fail
 from cake_core.facts.relations import INT, RELATIONS, TEXT
+from cake_core.frozen import frozen
 from cake_core.rules import ast
 from cake_core.rules.functions import FUNCTIONS
 from cake_core.rules.predicates import SIGNATURES, Parameter
@@ -19,7 +20,7 @@ from cake_core.rules.sorts import CONDITION, INTEGER, NOTHING, TERM, WORD, Sort,
 from cake_core.source import Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """A named condition of a pack: `of` its arguments' sorts, `body` typed. `asks`: a predicate stands in it."""
 
@@ -29,7 +30,7 @@ class Definition:
     asks: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     variables: Mapping[str, Sort]
     definitions: Mapping[str, Definition]

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.rules.predicates import Given
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arithmetic:
     """A condition over the kernel's names; each name of a role stands for its value where one fact's statement runs."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Not:
     of: Formula
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class And:
     parts: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Or:
     parts: tuple[Formula, ...]
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import By
+from cake_core.frozen import frozen
 from cake_core.ir.build import call
 from cake_core.ir.nodes import Expr, Int
 from cake_core.rules.predicates import Parameter
 from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, TERM, Sort, set_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """`apply` gets the rows and the arguments' values. `numeric`: takes and gives integers or expressions of the kernel."""
 

@@ -7,14 +7,13 @@ proof that was not made.
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
 from cake_core.diagnostics import Sink, fail
+from cake_core.frozen import frozen
+from cake_core.plugins.installed import distributions
 from cake_core.rules.load import load_pack
 from cake_core.rules.schema import Pack, Rule
 
@@ -24,7 +23,7 @@ DISTRIBUTION = "cake-compiler"
 LOCAL = Path(".cake") / "rules"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A pack that is there: the name of its entry point, its package, who declares it."""
 
@@ -48,16 +47,16 @@ class Offer:
 
 def offers() -> tuple[Offer, ...]:
     """The packs of the installed distributions, and of the checkout where ours is not installed."""
-    found = []
-    for point in metadata.entry_points(group=GROUP):
-        dist = point.dist
-        found.append(Offer(point.name, point.value, f"{dist.metadata['Name']} {dist.metadata['Version']}" if dist else "unknown"))
-    if not any(o.distribution.partition(" ")[0] == DISTRIBUTION for o in found):
+    installed = distributions(GROUP)
+    found = [Offer(point.name, point.value, f"{dist.name} {dist.version}") for dist in installed.values() for point in dist.points]
+    if DISTRIBUTION not in installed:
         found += _checkout()
     return tuple(sorted(found, key=lambda o: (o.name, o.distribution)))
 
 
 def _checkout() -> list[Offer]:
+    import tomllib
+
     root = Path(__file__).resolve().parents[2]
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.rules import ast
 from cake_core.source import Span
 from cake_core.syntax.tables import Tables, load
@@ -19,7 +20,7 @@ MAX_TEXT = 8000
 MAX_NESTING = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """A text that stands inside a file. `place`: character offset to (line, column) there."""
 
@@ -44,7 +45,7 @@ def passage(text: str, file: str = "<rule>", line: int = 1, column: int = 1) -> 
     return Passage(text, file, place)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     kind: str
     text: str

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Arrive, Block, Branch, By, EngineArrive, Event, Loop, Meet, Wait, While, WithBytes, events, walk
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.printer import expr_text
 from cake_core.rules.matching import fits
@@ -26,7 +27,7 @@ START = "start"
 RANK = {str(By.LEADER): 1, str(By.WARP_LEADERS): 2, str(By.ALL): 3}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pending:
     """`of`: the row that matched `from`, or START. `own`: it is this agent's, not handed over to it."""
 
@@ -34,7 +35,7 @@ class Pending:
     own: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """`level`: the widest set of threads that passed what must be passed since, as in RANK, 0: none. `over`: what it was handed
     over by."""
@@ -46,7 +47,7 @@ class Way:
 State = dict[Pending, Way]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missed:
     """A way on which nothing was passed. `start` None: from the beginning; `end` None: to the end."""
 

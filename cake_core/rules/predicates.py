@@ -9,11 +9,11 @@ conditions hold too: `implies(same_slot(a, b) and overlap(a, b), ordered(a, b))`
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from cake_core.facts import Row
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, WORD, Sort, fact
 
@@ -27,7 +27,7 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
     a counterexample. `story`: a short interleaving, one line an agent, that shows it."""
@@ -45,7 +45,7 @@ def unknown(reason: str) -> Answer:
     return Answer(Standing.UNKNOWN, reason)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """A predicate as a condition on the instances that another one speaks of."""
 
@@ -100,7 +100,7 @@ class Predicates(Protocol):
         """No instruction of the access needs more than `most` turns at the banks of shared memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """An argument: a fact of one of `relations`, or a value of `sort`."""
 

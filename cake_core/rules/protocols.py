@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Block, Branch, Event, Loop, While
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int
 from cake_core.rules.automaton import Automaton, automaton
 from cake_core.rules.matching import fits
 from cake_core.rules.schema import Protocol
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Broken:
     """`event` None: the kernel ends too early. `name`: what came; `expected`: what may come there."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path as File
 
+from cake_core.frozen import frozen
 from cake_core.rules import ast
 from cake_core.rules.check import Definition
 from cake_core.source import Span
@@ -49,7 +50,7 @@ class Precision(StrEnum):
     HEURISTIC = "heuristic"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """Facts of `relation` whose columns are one of the listed values each. The relations "start" and "end" are the two ends of
     every thread's way, and have no columns."""
@@ -59,7 +60,7 @@ class Pattern:
     span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relation:
     """For every way to match facts, with `where`: wherever `assume` holds, `require` holds."""
 
@@ -69,7 +70,7 @@ class Relation:
     require: ast.Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Path:
     """On every way from `start` to `end`, in one agent and over hand-offs between agents, one of `must_pass` stands. `of`: who must
     execute it: "writer" (all that executed `start`), "issuer" (those that execute `end`), "anyone". `where`: of which pairs."""
@@ -82,7 +83,7 @@ class Path:
     hand_offs: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Protocol:
     """Each fact of `resource` sees events as `automaton` says, a regular expression over the names of `events`; `where` says
     which events are of the resource."""
@@ -94,14 +95,14 @@ class Protocol:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """A text with values in it: pieces that stand as they are, and typed expressions."""
 
     pieces: tuple[str | ast.Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Also:
     """Further places of a finding: those of the facts that `over` gives, or that of one variable, and what is there."""
 
@@ -110,7 +111,7 @@ class Also:
     say: Template
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
     places with what is there; `detail`: what in this kernel is the reason; `capabilities`: without which it does not apply."""
@@ -142,7 +143,7 @@ class Rule:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Removed:
     """A rule that is no more: what a waiver of it is told."""
 
@@ -152,7 +153,7 @@ class Removed:
     replaced_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pack:
     """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `digest`: sha256 of its files."""
 

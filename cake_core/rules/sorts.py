@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
+from cake_core.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sort:
     """`kind`: "int", "bool", "text", "expr" (an integer or condition over the kernel's names), "fact", "set", "none".
     `relation`: of a fact. `of`: of a set. `words`: all that a text can be, if they are few."""

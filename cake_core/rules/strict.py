@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
 from cake_core.rules.parser import Passage, passage
 from cake_core.source import Span
 
@@ -26,7 +26,7 @@ GUESSED = re.compile(
 INTEGER = re.compile(r"-?\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """`value`: a bool or an integer if it is written plainly, else a text."""
 
@@ -52,7 +52,7 @@ class Scalar:
         return Passage(text, at.file, lambda offset: (at.line, at.column))  # folded: its lines are not those of the file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mapping:
     entries: tuple[tuple[Scalar, Node], ...]
     span: Span
@@ -61,7 +61,7 @@ class Mapping:
         return next((v for k, v in self.entries if k.value == key), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequence:
     items: tuple[Node, ...]
     span: Span

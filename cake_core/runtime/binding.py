@@ -9,18 +9,18 @@ from __future__ import annotations
 import difflib
 import math
 import operator
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from cake_core.artifact import Manifest, ParamInfo
+from cake_core.frozen import frozen
 from cake_core.runtime.elements import ELEMENTS, scalar_cell
 from cake_core.runtime.errors import LaunchError
 from cake_core.runtime.formula import Compiled, Value, compile_formula, formula_text
 from cake_core.runtime.views import View, packed_strides
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """A manifest's parameters, prepared once.
 
@@ -123,7 +123,7 @@ def scalar(p: ParamInfo, value: Any) -> int | float:
     return number
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binding:
     """What shapes decide. `strides` in elements, those of extents of 0 and 1 made regular; `missing`: outputs to allocate."""
 

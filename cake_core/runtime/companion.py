@@ -13,16 +13,16 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cake_core.frozen import frozen
 from cake_core.runtime.errors import LaunchError
 
 NEEDED = ("shapes", "inputs", "reference", "tolerance")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Companion:
     path: Path
     module: Any

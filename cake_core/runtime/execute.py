@@ -6,11 +6,11 @@ Inputs are numpy arrays, copied by the driver; no array library for GPUs is need
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from cake_core.frozen import frozen
 from cake_core.runtime.companion import Companion, load_companion
 from cake_core.runtime.compare import Guarded, judge
 from cake_core.runtime.device_array import DeviceArray
@@ -113,7 +113,7 @@ def _fault(error: DriverError | LaunchError) -> str:
     raise error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """One shape's arguments: what the companion made on the host, and everything on the device by parameter name."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from cake_core.artifact import LaunchInfo
+from cake_core.frozen import frozen
 from cake_core.runtime.binding import Binding, Signature
 from cake_core.runtime.driver import WRONG_CONTEXT, Driver, name_of
 from cake_core.runtime.elements import ELEMENTS, scalar_cell
@@ -20,7 +20,7 @@ PORTABLE_CLUSTER = 8  # a larger cluster must be allowed for each function (CUDA
 MAX_GRID = 2**31 - 1  # blocks along x (CUDA C++ Programming Guide, technical specifications)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """The kernel's function in one context. `resident`: clusters that the device holds at once."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cake_core.artifact import MODES, EntryParamInfo, Formula, Manifest, sha256
+from cake_core.frozen import frozen
 from cake_core.runtime.elements import ELEMENTS
 from cake_core.runtime.errors import ArtifactError
 from cake_core.runtime.formula import FormulaError, compile_formula
@@ -18,7 +18,7 @@ MANIFEST, CUBIN, PTX, ASSUMES = "manifest.json", "kernel.cubin", "kernel.ptx", "
 REBUILD = "build the artifact again with 'cake build'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedArtifact:
     """`ptx`: the text of a portable kernel, for devices that the cubin does not run on. `assumes`: that of the check of its contracts."""
 

@@ -12,11 +12,11 @@ An item is a cluster's, where there are clusters, and so is what is said of CTAs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cake_core.artifact import Manifest, PlanInfo
+from cake_core.frozen import frozen
 from cake_core.runtime.errors import LaunchError
 from cake_core.runtime.formula import FormulaError
 from cake_core.runtime.host_formula import evaluate, inputs_in, names_in
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST = 2**31 - 1  # items: they are counted in i32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The items of launches with these sizes and offsets, in their order, on the device. Made by `Kernel.plan`.
 

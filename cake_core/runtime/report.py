@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+
+from cake_core.frozen import frozen
 
 
 class _Record:
@@ -17,7 +19,7 @@ class _Record:
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceInfo:
     """The GPU and driver that a report was made on. `driver`: the CUDA version that the driver offers, such as "13.0"."""
 
@@ -28,7 +30,7 @@ class DeviceInfo:
     driver: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputReport:
     """One output of one run, against the reference in float64.
 
@@ -54,7 +56,7 @@ class OutputReport:
         return self.wrong == 0 and self.guard_bytes == 0 and self.unwritten == 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShapeReport:
     """One shape. `fault`: the diagnostic's code and message where the launch was refused or the device faulted."""
 
@@ -64,7 +66,7 @@ class ShapeReport:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunReport(_Record):
     """`reference`: outputs were compared with the companion's reference; otherwise only guard bands were."""
 
@@ -80,7 +82,7 @@ class RunReport(_Record):
     unproved: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timing:
     """Microseconds a launch, by a pair of events each: median, 10th and 90th percentile of `samples`."""
 
@@ -90,7 +92,7 @@ class Timing:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchResult:
     """One shape. `bytes`: of all arrays, once each; `gb_per_s` from them; `tflop_per_s` where the companion has `flops(shape)`."""
 
@@ -103,7 +105,7 @@ class BenchResult:
     fault: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BenchReport(_Record):
     kernel: str
     arch: str

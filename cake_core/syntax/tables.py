@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from cake_core.frozen import frozen
 
 HERE = Path(__file__).parent
 GRAMMAR = HERE / "cake.lark"
 STORED = HERE / "cake.tables.json"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A production: `length` symbols become one `origin`, built by the callback `build`.
 
@@ -32,7 +33,7 @@ class Rule:
     plan: tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tables:
     """`actions[state][symbol]`: for a terminal >= 0 the state to shift to, < 0 the rule -1 - r to reduce; for a
     nonterminal the state to go to. `terminals`: name to pattern, `keywords`: text to terminal."""
