@@ -166,8 +166,13 @@ class Schedule:
         return False
 
     def _deadlock(self) -> Fault:
-        blocked = tuple((a.site(step), self._needs(a, step)) for a in self.cluster.agents if a.id in self.blocked for step in [a.step(self.at[a.id])])
-        return Fault(Kind.DEADLOCK, "no one can go on", second=blocked[0][0], blocked=blocked, trail=self.trail())
+        stuck = [(a, a.step(self.at[a.id])) for a in self.cluster.agents if a.id in self.blocked]
+        blocked = tuple((a.site(step), self._needs(a, step)) for a, step in stuck)
+        b = next((step.a for _, step in stuck if step.do is Do.WAIT), None)
+        place = {} if b is None else {"resource": b.name, "slot": (b.index,), "phase": self.phases[b.id].phase, "cta": b.cta}
+        owed = [f"'{p.place.name}'[{p.place.index}] of CTA {p.place.cta} by {p.tx} bytes" for p in self.phases.values() if p.tx]
+        told = "no one can go on" + (f"; the count of bytes is off at {', '.join(owed[:3])}" if owed else "")
+        return Fault(Kind.DEADLOCK, told, second=blocked[0][0], blocked=blocked, trail=self.trail(), **place)
 
     def _needs(self, agent: Agent, step: Step) -> str:
         """What a blocked agent waits for."""

@@ -114,7 +114,7 @@ class Shadow:
         return any(clock[by] >= at and then[old.by] >= old.at for by, at, then in self.fences)
 
     def _tensor(self, old: Record, new: Record, clock: Clock) -> None:
-        """PTX ISA, tcgen05.fence: accesses of two threads are ordered by a fence in front of the hand-off and one behind it; an
+        """PTX ISA, memory consistency of tensor memory: accesses of two threads are ordered by a fence in front of the hand-off and one behind it; an
         engine's arrival has the first built in."""
         if old.order is None or old.order[0] != "engine":
             fence = self.layout.get("fence", "tensor_before", old.lane)

@@ -306,8 +306,11 @@ class Search:
         pos, phases, flights, _, _, _ = state
         stuck = [i for i, p in enumerate(pos) if p < len(self.stops[i])]
         if stuck:
-            blocked = tuple((self.cluster.agents[i].site(s), self._needs(s, phases)) for i in stuck for s in [self.stops[i][pos[i]].step])
-            self._found(Fault(Kind.DEADLOCK, "no one can go on", second=blocked[0][0], blocked=blocked), state)
+            steps = [self.stops[i][pos[i]].step for i in stuck]
+            blocked = tuple((self.cluster.agents[i].site(s), self._needs(s, phases)) for i, s in zip(stuck, steps, strict=True))
+            b = next((s.a for s in steps if s.do is Do.WAIT), None)
+            place = {} if b is None else {"resource": b.name, "slot": (b.index,), "phase": phases[b.id][2], "cta": b.cta}
+            self._found(Fault(Kind.DEADLOCK, "no one can go on", second=blocked[0][0], blocked=blocked, **place), state)
         elif flights:
             f = flights[0]
             self._tell(Kind.IN_FLIGHT, "a copy is on its way when all threads have ended", self._delivery(f)[1].id, None, f[0], self._copy(f), state)

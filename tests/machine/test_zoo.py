@@ -20,6 +20,7 @@ CASES = [
     ("gemm/gemm_sm100_pair", {"M": 400, "N": 256, "K": 200}, 0, 1),
     ("gemm/gemm_sm100_pair", {"M": 256, "N": 256, "K": 1024}, 0, 1),
     ("gemm/gemm_sm100_mxf8", {"M": 256, "N": 128, "K": 384}, 0, 1),
+    ("gemm/gemm_sm100_nvf4", {"M": 256, "N": 128, "K": 768}, 0, 1),
     ("gemm/gemm_sm80", {"M": 128, "N": 256, "K": 320}, 0, 1),
     ("gemm/gemm_sm80", {"M": 128, "N": 256, "K": 0}, 0, 1),
     ("kmeans/kmeans_assign_sm90", {"NB": 1, "N": 512, "K": 700}, 0, 1),
