@@ -45,6 +45,7 @@ from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.types import ELEMENTS, Scalar, Tile
 from cake_core.ir.visit import calls
 from cake_core.primitive.asking import effects_of
+from cake_core.primitive.groups import warps_of
 from cake_core.source import Span
 
 Env = dict[str, Expr]
@@ -52,8 +53,7 @@ Env = dict[str, Expr]
 
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     """The facts of `kernel`, an elaborated derived form. Raises CakeError where a primitive fails when it is asked for effects."""
-    groups = {"warp": 1, **{n: g.warps for n, g in registry.groups.items()}}
-    plan = read_plan(kernel, groups | {f"{n}s": w for n, w in groups.items()}, registry.spaces)
+    plan = read_plan(kernel, warps_of(kernel, registry), registry.spaces)
     reader = _Reader(kernel, registry, plan)
     before, roles, after = [], [], []
     env: Env = {}
@@ -224,6 +224,8 @@ class _Scope:
 
     def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
         acts = tuple(self._act(e) for e in effects_of(s, self.reader.registry))
+        if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
+            acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         sets = self._sets(s)
         if not acts and not sets:
             return ()
@@ -240,24 +242,34 @@ class _Scope:
                         continue
                     value = self.value(b.value)
                     if not self._known(value):
-                        out.append(Set(self._bind(b.name, b.value.type), None))
+                        source = self._source(b.value)
+                        out.append(Set(self._bind(b.name, b.value.type), None, source))
                     elif self._varies(value):
                         out.append(Set(self._bind(b.name, b.value.type), value))
                     else:
                         self.env[b.name] = value
                 return tuple(out)
             case Var(bindings):
-                out = [Set(b.name, self._or_none(b.value)) for b in bindings if isinstance(b.value.type, Scalar)]
+                out = [Set(b.name, self._or_none(b.value), self._source(b.value)) for b in bindings if isinstance(b.value.type, Scalar)]
                 for b in bindings:
                     self.env.pop(b.name, None)
                 return tuple(out)
             case Assign(Name(id), value) if isinstance(value.type, Scalar) and id in self.variables:
-                return (Set(id, self._or_none(value)),)
+                return (Set(id, self._or_none(value), self._source(value)),)
             case Assign(ir.Tuple(items)):
                 return tuple(Set(i.id, None) for i in items if isinstance(i, Name) and i.id in self.variables)
             case Op(words=words) if isinstance(name := words.get("as"), Name):
                 return (Set(self._bind(name.id), None),)
         return ()
+
+    def _source(self, e: Expr) -> Region | None:
+        """The element of shared memory that an expression is."""
+        function = self.reader.registry.functions.get(e.name) if isinstance(e, Call) else None
+        read = function.effects(e) if function is not None else ()
+        if len(read) != 1 or not isinstance(read[0], declared.Access) or read[0].mode is not declared.Mode.READ or read[0].cta is not None:
+            return None
+        region = self._region(read[0].place)
+        return region if _one(region) else None
 
     def _or_none(self, e: Expr) -> Expr | None:
         value = self.value(e)
@@ -335,6 +347,11 @@ class _Scope:
         place = place_of(e, declared_type)
         box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size))) for p in place.parts)
         return Region(_memory(base, declared_type, self.reader), base.id, tuple(self.value(x) for x in place.slots), box)
+
+
+def _one(r: Region) -> bool:
+    """Whether it is one element of shared memory."""
+    return r.memory == "shared" and all(x.size == Int(1) for x in r.box)
 
 
 def _memory(base: Name, t, reader: _Reader) -> str:

@@ -104,7 +104,8 @@ Completion = AtOnce | WithGroup | WithBytes | WithCommit
 
 @frozen
 class Access:
-    """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own."""
+    """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
+    element of shared memory leaves there, where that is an integer and known."""
 
     region: Region
     mode: Mode
@@ -113,6 +114,7 @@ class Access:
     issuer: Issuer
     cta: Expr | None = None
     atomic: bool = False
+    value: Expr | None = None
 
 
 @frozen
@@ -180,10 +182,12 @@ Act = Access | Init | Wait | Arrive | EngineArrive | Commit | Drain | Meet | Fen
 
 @frozen
 class Set:
-    """The event gives a variable of its role a value; None: one that nothing is known of."""
+    """The event gives a variable of its role a value; None: one that nothing is known of, but that it is what the one element
+    `source` of shared memory holds, where that is given."""
 
     name: str
     value: Expr | None
+    source: Region | None = None
 
 
 # --- programs ----------------------------------------------------------------------------------------------------
