@@ -139,7 +139,6 @@ NOT_IN_THIS_VERSION = {14: "elaborate/type-not-implemented/alias", 21: None}
 NOT_IMPLEMENTED = {
     "two schedules": "elaborate/type-not-implemented/two_schedules",
     "two producers": "elaborate/type-not-implemented/two_producers",
-    "items on demand for clusters": "elaborate/type-not-implemented/dynamic_cluster",
     "reads outside roles": "elaborate/type-not-implemented/read_outside_roles",
     "alias": "elaborate/type-not-implemented/alias",
 }

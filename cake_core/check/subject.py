@@ -42,7 +42,7 @@ class Subject:
 
     def ctas(self, role: RolePlan) -> tuple[int, ...]:
         """Ranks in the cluster of the CTAs that have the role."""
-        return tuple(r for r in range(self.plan.cluster) if role.on is None or r % 2 == role.on)
+        return tuple(r for r in range(self.plan.cluster) if role.on is None or r == role.on)
 
     def effects(self, s: Stmt) -> tuple[Effect, ...]:
         """Effects of one statement itself: its operation's and those of the functions that it calls."""

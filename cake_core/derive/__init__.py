@@ -54,7 +54,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     protocol = _protocol(registry, arch, kernel) if plans or drawn else None
     plans = {name: _named(plan, protocol, fresh) for name, plan in plans.items()}
     if drawn:
-        schedule = on_demand(kernel, schedule, registry, arch, placed, touched, protocol, fresh)
+        schedule = on_demand(kernel, schedule, registry, arch, placed, touched, protocol, (axis, cluster), fresh)
         schedule = replace(schedule, plan=_named(schedule.plan, protocol, fresh))
         plans[schedule.name] = schedule.plan
     barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()

@@ -3,7 +3,7 @@
 The role `t_sched` of one warp draws numbers from a counter in a workspace, finds the item of a number as any role of the static
 schedule would, and hands its coordinates on through a pipeline of two slots. The first coordinate, which is never negative, is -1 behind
 the last item; every loop over items becomes a `while` on it. Each cluster draws one number too many, so who draws the last of those
-knows that nobody draws after it, and sets the counter back.
+knows that nobody draws after it, and sets the counter back. In a cluster of several CTAs the first one draws, and sends to all.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from cake_core.ir.nodes import (
     Words,
 )
 from cake_core.ir.places import names
+from cake_core.ir.plan import pair_rank
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.visit import own_expressions
 from cake_core.primitive import PipelinePlan, Protocol, Signal
@@ -61,7 +62,8 @@ class OnDemand:
     plan: PipelinePlan
     protocol: Protocol
     role: str
-    at: str  # the variable that holds an item's first coordinate, or END
+    at: tuple[str, ...]  # variables that hold an item's coordinates; the first one, END behind the last item
+    offset: Expr | None  # how far a CTA of the cluster lies behind the first one, along the first dimension
 
     persistent = True
 
@@ -95,7 +97,8 @@ class OnDemand:
         slot = f"{waits}_slot"
         read = lambda k: call("load", index(index(self.item, slot), k), by=BYTES)  # noqa: E731
         # coordinates are never negative, which is said so: divisions of what may be cost more
-        values = (call("max", self.at, 0), *(call("max", read(k), 0) for k in range(1, len(pattern))))
+        first = call("max", self.at[0], 0)
+        values = (first if self.offset is None else add(first, self.offset), *(call("max", read(k), 0) for k in range(1, len(pattern))))
         parts = needed(tuple(map(Binding, pattern, values)), used | {n.id for b in carried for n in names(b.value)})
         lets = tuple(Let((b,), span=at) for b in parts)
         early = tuple(s for s in lets if s.bindings[0].name != pattern[0])
@@ -104,14 +107,14 @@ class OnDemand:
             Let((Binding(slot, mod(waits, SLOTS)),)),
             *self.protocol.wait(p, Name(slot), Name(waits)),
             assign(waits, add(waits, 1)),
-            assign(self.at, read(0)),
+            assign(self.at[0], read(0)),
             *early,
             *self.protocol.release(p, mod(releases, SLOTS), Signal.WARPS),
             assign(releases, add(releases, 1)),
         )
-        work = If(binary(">=", self.at, 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
-        start = Var(tuple(Binding(n, Int(0)) for n in (waits, releases, self.at)), span=at)
-        return (start, While(binary(">=", self.at, 0), Words(), (*_at(receive, at), work), span=at))
+        work = If(binary(">=", self.at[0], 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
+        start = Var(tuple(Binding(n, Int(0)) for n in (waits, releases, self.at[0])), span=at)
+        return (start, While(binary(">=", self.at[0], 0), Words(), (*_at(receive, at), work), span=at))
 
     # --- who draws
 
@@ -119,11 +122,13 @@ class OnDemand:
         """The role that draws, in the warp `first`. `before`: statements at its start."""
         s, p, fills, commits = self.schedule, self.plan, f"{self.plan.name}_fill", f"{self.plan.name}_commit"
         slot = f"{fills}_slot"
-        send = lambda k, value: op("store", index(index(self.item, slot), k), arrow="<-", value=value, by=BYTES)  # noqa: E731
+        sent = (self.protocol.send(p, Name(slot), index(index(self.item, slot), k), Name(n)) for k, n in enumerate(self.at))
         there = s.guard if s.guard is not None else binary("<", s.index, s.total)
         coordinates = tuple(Let((Binding(n, e),)) for n, e in s.coordinates)
         fetched = tuple(Let((b,)) for b in s.fetch(Name(s.index)))
-        found = (*coordinates, *fetched, assign(self.at, s.item[0]), *(send(k, e) for k, e in enumerate(s.item) if k))
+        item = (s.item[0] if self.offset is None else s.item[0].left, *s.item[1:])  # of the cluster's first CTA
+        found = (*coordinates, *fetched, *(assign(n, e) for n, e in zip(self.at, item, strict=True)))
+        hand_over = (*self.protocol.commit(p, mod(commits, SLOTS)), assign(commits, add(commits, 1))) if p.commit is Signal.WARPS else ()
         last = binary(
             "==", s.index, binary("-", add(there.right, "cluster.count"), 1)
         )  # with no item left, `there` compares with their number
@@ -131,37 +136,53 @@ class OnDemand:
             Let((Binding(slot, mod(fills, SLOTS)),)),
             *self.protocol.acquire(p, Name(slot), Name(fills)),
             assign(fills, add(fills, 1)),
+            *self.protocol.announce(p, Name(slot)),
             Let((Binding(s.index, call("max", self.drawn, 0)),)),
             *s.seek,
-            assign(self.at, Int(END)),
+            assign(self.at[0], Int(END)),
             If(there, found),
-            send(0, Name(self.at)),
-            *self.protocol.commit(p, mod(commits, SLOTS)),
-            assign(commits, add(commits, 1)),
+            *(x for block in sent for x in block),
+            *hand_over,
             If(last, (op("store", self.counter, arrow="<-", value=Int(0), by=BYTES),)),
         )
-        start = Var(tuple(Binding(n, Int(0)) for n in (fills, commits, self.at)))
-        loop = While(binary(">=", self.at, 0), Words(), body)
-        return Role(self.role, None, Int(1), "warp", words(at=first), _at((*before, start, *s.start, loop), at), span=at)
+        start = Var(tuple(Binding(n, Int(0)) for n in (fills, *((commits,) if hand_over else ()), *self.at)))
+        loop = While(binary(">=", self.at[0], 0), Words(), body)
+        on = index("cluster", 0) if p.full_at else None
+        return Role(self.role, None, Int(1), "warp", words(at=first, on=on), _at((*before, start, *s.start, loop), at), span=at)
 
 
 def on_demand(
-    kernel: Kernel, schedule: Schedule, registry, arch, placed: dict[str, Placed], touched: list[Touch], protocol: Protocol, fresh
+    kernel: Kernel,
+    schedule: Schedule,
+    registry,
+    arch,
+    placed: dict[str, Placed],
+    touched: list[Touch],
+    protocol: Protocol,
+    cluster: tuple[str | None, int],
+    fresh,
 ) -> OnDemand:
-    """The schedule of a kernel whose items are drawn; the name of its pipeline is not chosen yet. Raises CakeError."""
+    """The schedule of a kernel whose items are drawn; the name of its pipeline is not chosen yet. `cluster`: axis and CTAs.
+    Raises CakeError."""
     tiles = next(s for s in kernel.body if isinstance(s, Tiles))
-    place = read_schedule(tiles).counter
+    asked, (axis, ctas) = read_schedule(tiles), cluster
+    place = asked.counter
     counter = next((c for c in registry.counters.values() if c.capabilities <= arch.capabilities), None)
     if counter is None:
         raise fail(
             "derive/no-protocol", f"no installed plugin offers a counter for {arch.name}", tiles.span, why="items are drawn from one"
         )
     _alone(place, touched)
-    releases = {r.name: Signal.WARPS for r in kernel.roles if _loops(r)}
-    arrivals = sum(placed[r].instances * placed[r].warps for r in releases)
-    plan = PipelinePlan(schedule.name, SLOTS, (fresh(f"{schedule.name}_item"),), Signal.WARPS, releases, 1, arrivals, 0)
+    t, roles = schedule.name, [r for r in kernel.roles if _loops(r)]
+    releases = {r.name: Signal.WARPS for r in roles}
+    everyone = tuple(range(ctas)) if ctas > 1 else ()
+    arrivals = sum(placed[r.name].instances * placed[r.name].warps * (ctas if pair_rank(r.words) is None else 1) for r in roles)
+    how, size = (Signal.BYTES, BYTES * len(schedule.parts)) if everyone else (Signal.WARPS, 0)
+    plan = PipelinePlan(t, SLOTS, (fresh(f"{t}_item"),), how, releases, 1, arrivals, size, everyone, everyone[:1])
     element = index(place, 0)
-    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{schedule.name}_sched"), fresh(f"{schedule.name}_at"))
+    at = tuple(fresh(f"{t}_at" if k == 0 else f"{t}_{part}_at") for k, part in enumerate(schedule.parts))
+    offset = Name(f"cluster.{axis}") if everyone and not asked.each else None
+    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{t}_sched"), at, offset)
 
 
 def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:

@@ -15,7 +15,6 @@ class OnDemand:
     """Mixed into the elaborator."""
 
     scope: Scope
-    cluster_size: int
 
     def drawn_from(self, word: Word, kinds: list[str]) -> Word:
         """The word with the name of its counter typed. `kinds`: the schedules that it stands behind. Raises CakeError."""
@@ -25,13 +24,6 @@ class OnDemand:
                 "'dynamic' on a grid, of which each CTA has one item",
                 word.span,
                 fix="write `persistent(..)`: its CTAs take one item after another",
-            )
-        if self.cluster_size > 1:
-            raise fail(
-                "type/not-implemented",
-                f"items on demand for clusters of {self.cluster_size} CTAs are not implemented yet",
-                word.span,
-                why="the item that one CTA draws would have to be handed to the others of its cluster",
             )
         return replace(word, value=self._counter(word.value))
 

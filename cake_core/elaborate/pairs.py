@@ -1,7 +1,8 @@
 """Pairs of CTAs (S16) and where a role's warps start (S19): the words `pair`, `on` and `aligned`.
 
 `cluster m = 2 pair m` pairs the two CTAs of a cluster: they share the statements of the tensor engine. `on pair` stands for
-both CTAs, `on pair[r]` for the one of rank r; `pair.i` is the rank of the CTA at hand.
+both CTAs, `on pair[r]` for the one of rank r; `pair.i` is the rank of the CTA at hand. In the derived form `on cluster[r]` is the one
+of rank r of any cluster.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import suggestion
 from cake_core.ir.nodes import Cluster, Expr, Index, Name, Place, Words
 from cake_core.ir.plan import pair_rank
+from cake_core.primitive import Form
 
 #: CTAs of a pair, and what a target must offer for them.
 PAIR, CAPABILITY = 2, "cta_pair"
@@ -72,6 +74,8 @@ class Pairs:
     def pair_place(self, e: Expr, what: str) -> Expr:
         """`pair` or `pair[r]`, as the value of the word `on`. Raises CakeError."""
         name = e.base if isinstance(e, Index) else e
+        if self.form is Form.DERIVED and isinstance(e, Index) and name == Name("cluster"):
+            return self._rank(e, what, self.cluster_size)
         if not isinstance(name, Name) or name.id != "pair":
             raise fail(
                 "type/pair", f"{what} names no CTAs", e.span, fix="write `on pair` for both CTAs of a pair, `on pair[0]` for the first"
@@ -80,11 +84,14 @@ class Pairs:
             raise fail("type/pair", f"{what} names a pair, and the cluster has none", e.span, fix="write `cluster AXIS = 2 pair AXIS`")
         if name is e:
             return e
+        return self._rank(e, what, PAIR)
+
+    def _rank(self, e: Index, what: str, ctas: int) -> Expr:
         if len(e.indices) != 1:
             raise fail("type/pair", f"{what} takes one rank", e.span)
         rank = self.constant_int(e.indices[0], f"the rank of {what}")
-        if not 0 <= rank.value < PAIR:
-            raise fail("type/pair", f"rank {rank.value} of {what}", rank.span, why="the CTAs of a pair are 0 and 1")
+        if not 0 <= rank.value < ctas:
+            raise fail("type/pair", f"rank {rank.value} of {what}", rank.span, why=f"the CTAs are 0 to {ctas - 1}")
         return replace(e, indices=(rank,))
 
     def end_words(self, place: Place, pipeline: str) -> Place:

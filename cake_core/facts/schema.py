@@ -290,7 +290,7 @@ class Facts:
 
     def ctas(self, role: RoleFacts) -> tuple[int, ...]:
         """Ranks in the cluster of the CTAs that have the role."""
-        return tuple(r for r in range(self.cluster) if role.plan.on is None or r % 2 == role.plan.on)
+        return tuple(r for r in range(self.cluster) if role.plan.on is None or r == role.plan.on)
 
 
 def walk(block: Block) -> Iterator[Node]:

@@ -222,7 +222,7 @@ def paired(kernel: Kernel) -> bool:
 
 
 def pair_rank(words: Words) -> int | None:
-    """Rank in its pair of the CTA that `on pair[r]` names; None for `on pair`, and without the word."""
+    """Rank in its cluster of the CTA that `on pair[r]` or `on cluster[r]` names; None for `on pair`, and without the word."""
     match words.get("on"):
         case Index(_, (Int(rank),)):
             return rank

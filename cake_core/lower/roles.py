@@ -155,9 +155,9 @@ def _only(cx: Context, first: int, end: int, gone: int, all_warps: int, exit_lab
 
 
 def _only_on(cx: Context, role: RolePlan, exit_label: str) -> None:
-    """Warps of a CTA that does not have the role go to the exit: those of the other CTA of a pair."""
+    """Warps of a CTA that does not have the role go to the exit: those of the cluster's other CTAs."""
     if role.on is not None:
-        cx.b.branch(exit_label, guard=cx.b.compare("!=", cx.b.land(cx.rank, 1), role.on))
+        cx.b.branch(exit_label, guard=cx.b.compare("!=", cx.rank, role.on))
 
 
 def _entry_words(cx: Context, band: Band, role: Role, entry_registers: int) -> None:

@@ -400,6 +400,10 @@ class Protocol(Primitive):
         """Hand the filled slot over (nothing where transaction bytes do it). `engine`: the operation of `Signal.ENGINE`."""
         raise NotImplementedError
 
+    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr) -> Block:
+        """A scalar of 32 bits into `place` of `slot`, in each CTA whose full barrier `plan` names: part of a fill."""
+        raise NotImplementedError
+
     def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
         """Wait until `slot` is full."""
         raise NotImplementedError

@@ -1,5 +1,5 @@
-"""A machine that runs the PTX of kernels without matrix or asynchronous instructions on numpy: the CTAs of a cluster together, one
-cluster after another, the warps of a cluster in random order.
+"""A machine that runs the PTX of kernels without matrix instructions or bulk copies on numpy: clusters side by side, the CTAs of each
+together, their warps in random order.
 
 It is written from the PTX ISA and shares nothing with the lowering. Registers hold bits; an instruction's type says what they mean.
 Shared memory starts as NaNs, and every access is checked against its buffer's or tensor's bounds.
@@ -60,8 +60,12 @@ class Grid:
                 self.code.append((guard, bool(negate), opcode, OPERAND.findall(operands)))
         self.bases = {n: (i + 1) << 32 for i, n in enumerate(self.tensors)}
         with np.errstate(all="ignore"):
-            for number in range(clusters):
-                Cluster(self, number, clusters, random.Random(self.seed * 1000 + number)).run()
+            turns = random.Random(self.seed)
+            live = [Cluster(self, number, clusters, random.Random(self.seed * 1000 + number)).run() for number in range(clusters)]
+            while live:
+                cluster = turns.choice(live)
+                if next(cluster, None) is None:
+                    live.remove(cluster)
 
     def bytes_at(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         """A tensor's bytes, and where in them accesses of `size` bytes lie. All of one instruction go to one tensor."""
@@ -80,8 +84,10 @@ class Cluster:
     arrived: int = 0
     phase: int = 0
     named: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # (CTA, id): warps that arrived, phase
+    mbarriers: dict[tuple[int, int], dict] = field(default_factory=dict)  # by CTA and address
 
-    def run(self) -> None:
+    def run(self) -> Iterator[bool]:
+        """Yields when another cluster may run."""
         g = self.grid
         self.shared = [np.full(max(g.shared_bytes, 16), 0xFF, np.uint8) for _ in range(g.cluster)]
         live = [Warp(self, cta, w).run() for cta in range(g.cluster) for w in range(g.warps)]
@@ -98,6 +104,7 @@ class Cluster:
                 moved |= state is not False
             idle = 0 if moved else idle + 1
             assert idle < 60, "a deadlock"
+            yield True
 
     def named_barrier(self, cta: int, number: int, warps: int) -> Iterator[bool]:
         state = self.named.setdefault((cta, number), [0, 0])
@@ -108,6 +115,15 @@ class Cluster:
         while state[1] == phase:
             yield False
         yield True
+
+    def count_in(self, at: tuple[int, int], arrivals: int = 0, expected: int = 0, landed: int = 0) -> None:
+        b = self.mbarriers[at]
+        b["pending"] -= arrivals
+        b["bytes"] += expected - landed
+        assert b["pending"] >= 0, "an arrival too many"
+        if b["pending"] == 0 and b["bytes"] == 0:
+            b["phase"] ^= 1
+            b["pending"] = b["count"]
 
     def arrive(self) -> int:
         phase, self.arrived = self.phase, self.arrived + 1
@@ -123,6 +139,7 @@ class Warp:
     number: int
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     waits_for: int = 0
+    spins: bool = False  # the barrier that was looked at last was not there yet: going back to it is no progress
 
     def run(self) -> Iterator[bool]:
         """Yields when another warp may run: False where this one waits."""
@@ -139,7 +156,7 @@ class Warp:
                 if not active.any():
                     continue
                 if active[lanes].all():
-                    yield True
+                    yield not self.spins
                     at = grid.labels[o[0]]
                 else:
                     assert grid.labels[o[0]] > at, "a backward branch that divides a warp"
@@ -187,7 +204,11 @@ class Warp:
 
     def step(self, opcode: str, o: list[str], active: np.ndarray, together: bool):
         root, *words = opcode.split(".")
-        if root in ("ld", "st", "atom", "red"):
+        if root == "mbarrier":
+            return self.mbarrier(words, o, active)
+        if root == "atom" or opcode.startswith("st.async"):
+            self.atomic(words, o, active) if root == "atom" else self.send(words, o, active)
+        elif root in ("ld", "st", "atom", "red"):
             self.memory(root, words, o, active)
         elif opcode == "bar.sync":
             assert together
@@ -196,9 +217,48 @@ class Warp:
             self.waits_for = self.cluster.arrive()
         elif opcode == "barrier.cluster.wait.acquire":
             return self.cluster_wait()
-        elif root not in ("createpolicy", "griddepcontrol", "bar"):
+        elif root not in ("createpolicy", "griddepcontrol", "bar", "fence"):
             self.put_all(o[0], self.result(root, words, o), active)
         return None
+
+    def window(self, x: str, active: np.ndarray) -> tuple[int, int]:
+        """The CTA and the address in it that all active lanes name: the own one's, or another's in the cluster's window."""
+        (found,) = set(self.address(x)[active].tolist())
+        return (found >> RANK) - 1 if found >> RANK else self.cta, found & (1 << RANK) - 1
+
+    def mbarrier(self, words: list[str], o: list[str], active: np.ndarray) -> Iterator[bool]:
+        at = self.window(o[0] if words[0] == "init" else o[1], active)
+        if words[0] == "init":
+            self.cluster.mbarriers[at] = {"count": int(o[1]), "pending": int(o[1]), "bytes": 0, "phase": 0}
+        elif words[0] == "arrive":
+            self.cluster.count_in(at, int(active.sum()), int(o[2]) if "expect_tx" in words else 0)
+        else:
+            (parity,) = set(self.value(o[2], "u32")[active].tolist())
+            done = self.cluster.mbarriers[at]["phase"] != parity
+            self.put(o[0], np.full(LANES, done), active)
+            self.spins = not done
+            yield done
+            return
+        yield True
+
+    def send(self, words: list[str], o: list[str], active: np.ndarray) -> None:
+        """One lane's element into a CTA, and its bytes on a barrier there."""
+        cta, at = self.window(o[0], active)
+        to, barrier = self.window(o[2], active)
+        assert active.sum() == 1 and cta == to and words[-1] in ("b32", "s32"), words
+        self.cluster.shared[cta][at - BASE : at - BASE + 4] = self.value(o[1], "b32")[active].view(np.uint8)
+        self.cluster.count_in((to, barrier), landed=4)
+
+    def atomic(self, words: list[str], o: list[str], active: np.ndarray) -> None:
+        """Lane by lane; warps run by turns, so nothing comes between the read and the write."""
+        kind, old = words[-1], np.zeros(LANES, TYPES[words[-1]])
+        action = ATOMIC[next(w for w in words if w in ATOMIC)]
+        for lane in np.flatnonzero(active):
+            data, at = self.place(words, self.address(o[1])[lane : lane + 1], 4)
+            index = at[0] + np.arange(4)
+            old[lane] = data[index].view(TYPES[kind])[0]
+            data[index] = np.atleast_1d(action(old[lane], self.value(o[2], kind)[lane]).astype(TYPES[kind])).view(np.uint8)
+        self.put(o[0], old.view(np.uint32), active)
 
     def cluster_wait(self) -> Iterator[bool]:
         while self.cluster.phase == self.waits_for:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rowwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from warpgroups import Grid
@@ -134,6 +135,24 @@ def test_where_the_role_that_draws_lives():
     assert "role take: 2 warps at 1 {" in alone and "role t_sched: 1 warp at 3 {" in alone
     moe = (ROOT / "kernels" / "moe" / "moe_grouped_dynamic_sm90.cake").read_text()
     assert "role load: 1 warp at 0 regs 40 pad 3" in built(moe).derived_text and "role t_sched: 1 warp at 1 {" in built(moe).derived_text
+
+
+CLUSTERS = (ROOT / "tests" / "derive" / "texts" / "on_demand_cluster.cake").read_text()
+
+
+@pytest.mark.parametrize("ctas", [2, 4])
+@settings(max_examples=10, deadline=None)
+@given(m=st.integers(1, 9), n=st.integers(1, 3), clusters=st.integers(1, 3), seed=st.integers(0, 99))
+def test_clusters_take_theirs_together(ctas, m, n, clusters, seed):
+    """All CTAs of a cluster hear of the same item, and lie side by side in it."""
+    kernel = built(CLUSTERS.replace("CL = 2", f"CL = {ctas}"))
+    clusters = min(clusters, -(-m // ctas) * n)  # as a launch does
+    held = {"Y": np.zeros((m, n), np.int32), "Z": np.full((m, n), -1, np.int32), "NEXT": np.zeros(4, np.int32)}
+    info = kernel.manifest.launch
+    rowwise.Grid(kernel.lowered.ptx, ctas, info.threads // 32, info.shared_bytes, {"M": m, "N": n}, held, seed).run(clusters)
+    assert (held["Y"] == 1).all() and (held["NEXT"] == 0).all()
+    for first in range(0, m, ctas):
+        assert (held["Z"][first : first + ctas] == held["Z"][first]).all()
 
 
 def test_a_role_that_stops_too_late_never_ends():

@@ -48,6 +48,12 @@ class Mbarrier(Protocol):
             return _by_engine(engine, full, plan.full_at)
         return _by_warps(*_arrivals(full, plan.full_at)) if Signal.WARPS in plan.commit else ()
 
+    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr) -> Block:
+        if not plan.bytes:
+            return (op("store", place, arrow="<-", value=value, by=4),)
+        full = index(_full(plan), slot)
+        return tuple(Op("cluster.send", (place,), "<-", value, words(at=rank or 0, signal=full)) for rank in _ranks(plan.full_at))
+
     def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:
         return (op("mbarrier.wait", index(_full(plan), slot), parity=mod(div(ordinal, plan.slots), 2)),)
 
