@@ -12,6 +12,8 @@ from cake_core.runtime.companion import load_companion
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 COMPANIONS = sorted(p for p in KERNELS.rglob("*.py"))
 BF16 = ml_dtypes.bfloat16
+#: Of inputs; uint8 are two floats of 4 bits.
+KINDS = (BF16, np.float32, np.int32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, np.uint8)
 
 
 def gemm(inputs):
@@ -141,6 +143,17 @@ def gemm_mxf8(inputs):
     return gemm({n: scaled(inputs[n], inputs[f"S{n}"]) for n in "AB"})
 
 
+def gemm_nvf4(inputs):
+    """As above; a number times its scale has 5 bits, so it is exact in f32."""
+    def scaled(packed, blocks):
+        r, k = blocks.shape[:2]
+        of = blocks.astype(np.float32).reshape(r, k, 32, 4, 4).transpose(0, 3, 2, 1, 4).reshape(128 * r, 4 * k)
+        numbers = np.stack([packed & 15, packed >> 4], axis=-1).reshape(len(packed), -1).view(ml_dtypes.float4_e2m1fn)
+        return numbers.astype(np.float32) * np.repeat(of, 16, axis=1)[: len(packed)]
+
+    return {"D": gemm({n: scaled(inputs[n], inputs[f"S{n}"]) for n in "AB"})["D"] * np.float32(inputs["alpha"])}
+
+
 #: Kernel to an honest result in f32, and the input whose last column a wrong tail would lose (None: searches, see below).
 HONEST = {
     "attn_fwd_sm90": (attention, None),
@@ -150,6 +163,7 @@ HONEST = {
     "gemm_sm100": (gemm, "A"),
     "gemm_sm100_pair": (gemm, "A"),
     "gemm_sm100_mxf8": (gemm_mxf8, "A"),
+    "gemm_sm100_nvf4": (gemm_nvf4, "A"),
     "kmeans_assign_sm90": (kmeans_assign, None),
     "knn_merge": (knn_merge, None),
     "knn_part_sm90": (knn_part, None),
@@ -238,7 +252,7 @@ def test_inputs_are_of_the_shape_and_repeat(path):
     first, again = (companion.call("inputs", shape, np.random.default_rng(3)) for _ in range(2))
     for name, value in first.items():
         assert np.asarray(value).tobytes() == np.asarray(again[name]).tobytes()  # bits: NaNs repeat, too
-        assert not isinstance(value, np.ndarray) or value.dtype in (BF16, np.float32, np.int32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu)
+        assert not isinstance(value, np.ndarray) or value.dtype in KINDS
     assert all((companion.flops(s) or 0) >= 0 for s in companion.call("shapes"))
 
 

@@ -198,7 +198,8 @@ def _bf16(x):
 
 
 def _param(w: Warp, opcode: str, o, mask) -> None:
-    w.write(o[0], np.full(LANES, w.m.scalars[o[1].strip("[]").removeprefix("arg_")], np.int64), mask)
+    kind = np.float32 if opcode.endswith(".f32") else np.int64
+    w.write(o[0], np.full(LANES, w.m.scalars[o[1].strip("[]").removeprefix("arg_")], kind), mask)
 
 
 def _load_shared(w: Warp, opcode: str, o, mask) -> None:

@@ -52,12 +52,18 @@ def run(machine, b, ptx, companion, shape, clusters: int, seed: int):
 
     out = np.full((shape["M"], shape["N"]), np.nan, ml_dtypes.bfloat16)
     arrays = inputs | {"D": out}
+    scalars = shape | {n: x for n, x in inputs.items() if not isinstance(x, np.ndarray)}
     maps = {t.param: (arrays[t.tensor], t.box, t.swizzle) for t in b.lowered.tensor_maps}
     for index in range(clusters):
-        machine.Machine(ptx, b.lowered.launch.threads, b.lowered.launch.cluster, shape, maps, index, clusters, seed + index).run()
+        machine.Machine(ptx, b.lowered.launch.threads, b.lowered.launch.cluster, scalars, maps, index, clusters, seed + index).run()
     with np.errstate(invalid="ignore", over="ignore"):  # of what broken kernels leave
         error = np.abs(out.astype(np.float64) - expected["D"])
     assert (error <= companion.admitted(inputs, expected)["D"]).all(), "a wrong result"
+
+
+def sizes(b, shape: tuple[int, ...]) -> dict[str, int]:
+    """By the first parameters of the text."""
+    return {p.name: n for p, n in zip(b.manifest.params, shape, strict=False)}
 
 
 SMALL = {"BN": 64, "EN": 32, "ST": 2}  # fewer columns, and rings that go round more often
@@ -70,6 +76,8 @@ SHAPES = [
     ("gemm_sm100_pair", (520, 136, 328), 2, SMALL),
     ("gemm_sm100_mxf8", (129, 136, 256), 1, {}),
     ("gemm_sm100_mxf8", (64, 256, 512), 1, {"ST": 2}),
+    ("gemm_sm100_nvf4", (129, 136, 256), 1, {}),
+    ("gemm_sm100_nvf4", (64, 256, 384), 1, {"ST": 2}),
 ]
 
 
@@ -80,7 +88,7 @@ SHAPES = [
 )
 def test_kernel(machine, built, name, shape, clusters, consts):
     b = built(name, **consts)
-    run(machine, b, b.lowered.ptx, load_companion(KERNELS / f"{name}.py"), dict(zip("MNK", shape)), clusters, seed=ceil(sum(shape)))
+    run(machine, b, b.lowered.ptx, load_companion(KERNELS / f"{name}.py"), sizes(b, shape), clusters, seed=ceil(sum(shape)))
 
 
 #: What is broken in the machine code, as (pattern, replacement, how often); the machine must not come to a right end.
@@ -125,6 +133,7 @@ FAULTS = {
         r"\1, 144703488, ",
         0,
     ),
+    "a step of K at the address of another": ("gemm_sm100_nvf4", r"add.s32 (%r\d+), (%r\d+), 64;", r"add.s32 \1, \2, 32;", 0),
     "scales that are not copied": ("gemm_sm100_mxf8", r"tcgen05.cp.cta_group[^;]*;", "", 0),
 }
 
@@ -132,13 +141,13 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_seen(machine, built, fault):
     name, pattern, replacement, count = FAULTS[fault]
-    b = built(name, **(SMALL if "mxf8" not in name else {"ST": 2}))
+    b = built(name, **(SMALL if "mxf8" not in name and "nvf4" not in name else {"ST": 2}))
     broken = re.sub(pattern, replacement, b.lowered.ptx, count=count)
     assert broken != b.lowered.ptx
-    shape = {"gemm_sm100": (130, 72, 328), "gemm_sm100_pair": (257, 72, 328), "gemm_sm100_mxf8": (8, 8, 384)}[name]
+    shape = {"gemm_sm100": (130, 72, 328), "gemm_sm100_pair": (257, 72, 328), "gemm_sm100_mxf8": (8, 8, 384), "gemm_sm100_nvf4": (8, 8, 256)}[name]
     with pytest.raises(AssertionError):
         for seed in range(4):
-            run(machine, b, broken, load_companion(KERNELS / f"{name}.py"), dict(zip("MNK", shape)), 1, seed)
+            run(machine, b, broken, load_companion(KERNELS / f"{name}.py"), sizes(b, shape), 1, seed)
 
 
 #: One product each; what the element types are in numpy.
