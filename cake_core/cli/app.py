@@ -16,6 +16,7 @@ from cake_core import __version__
 from cake_core.cli import exits
 from cake_core.cli.host import disable, plugin_commands
 from cake_core.diagnostics.model import CakeError
+from cake_core.diagnostics.near import get_close_matches
 
 #: Built-in commands: name to the module's attribute `command` and the line in the list.
 COMMANDS = {
@@ -58,8 +59,6 @@ class App(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]):
         """As click's, with a suggestion for a misspelt name."""
-        from difflib import get_close_matches
-
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS and name not in plugin_commands():
             near = get_close_matches(name, self.list_commands(ctx), n=1)

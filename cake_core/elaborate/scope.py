@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cake_core.diagnostics import CakeError, Related, fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Node
 from cake_core.ir.types import Type, Unknown
@@ -86,8 +87,6 @@ def reported() -> CakeError:
 
 def suggestion(name: str, known, what: str = "") -> str | None:
     """A "did you mean" line, or None."""
-    from difflib import get_close_matches
-
     known = sorted(set(known))
     same = [k for k in known if sorted(k) == sorted(name)]  # letters in another order
     close = same or get_close_matches(name, known, n=1, cutoff=0.6)

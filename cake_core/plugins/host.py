@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import pluggy
 
 from cake_core.diagnostics import fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.plugins import hookspecs, index
 from cake_core.plugins.entries import Entry, canonical, find_entries
 from cake_core.plugins.offers import RETURNS, BadOffer, effects_alone, hook_of, offers
@@ -94,8 +95,6 @@ def _blocked(entries: tuple[Entry, ...], disabled: tuple[str, ...], environ: Map
     everyone = sorted({n for e in entries for n in _names(e)})
     for name in disabled:
         if not {name, canonical(name)} & set(everyone):
-            from difflib import get_close_matches
-
             close = get_close_matches(name, everyone, n=1)
             fix = f"did you mean '{close[0]}'?" if close else "'cake plugins --all' lists what is installed"
             raise fail("plugin/unknown-plugin", f"no plugin '{name}' is installed", fix=fix)
@@ -199,8 +198,6 @@ def _register(plugin: _Loading) -> pluggy.PluginManager:
     manager.register(module, plugin.record.name)
     callers = manager.get_hookcallers(module) or []
     for unknown in sorted(c.name for c in callers if c.name not in HOOKS):
-        from difflib import get_close_matches
-
         close = get_close_matches(unknown, HOOKS, n=1)
         raise BadOffer(f"it implements '{unknown}', which is no hook" + (f"; did you mean '{close[0]}'?" if close else ""))
     manager.check_pending()

@@ -10,6 +10,7 @@ from dataclasses import field
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import CakeError, Diagnostic, Severity, fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.tables import Table
@@ -95,8 +96,6 @@ class Registry:
 
     def closest(self, kind: str, name: str) -> str | None:
         """The name of this kind that is most like `name`, for "did you mean"."""
-        from difflib import get_close_matches
-
         return next(iter(get_close_matches(name, self.of_kind(kind), n=1)), None)
 
     def architecture(self, name: str, span: Span | None = None) -> Architecture:

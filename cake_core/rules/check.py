@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 
 from cake_core.diagnostics import fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.facts.relations import INT, RELATIONS, TEXT
 from cake_core.frozen import frozen
 from cake_core.rules import ast

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import StrEnum
 
 from cake_core.diagnostics import Sink, fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.rules.strict import Mapping, Node, Scalar, Sequence
 
 

@@ -47,9 +47,8 @@ class Offer:
 
 def offers() -> tuple[Offer, ...]:
     """The packs of the installed distributions, and of the checkout where ours is not installed."""
-    installed = distributions(GROUP)
-    found = [Offer(point.name, point.value, f"{dist.name} {dist.version}") for dist in installed.values() for point in dist.points]
-    if DISTRIBUTION not in installed:
+    found = [Offer(point.name, point.value, f"{dist.name} {dist.version}") for dist in distributions(GROUP).values() for point in dist.points]
+    if not any(o.distribution.partition(" ")[0] == DISTRIBUTION for o in found):
         found += _checkout()
     return tuple(sorted(found, key=lambda o: (o.name, o.distribution)))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from cake_core.diagnostics import fail
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
 from cake_core.rules import ast, automaton
 from cake_core.rules.check import Definition, Scope, asks, checked

@@ -6,8 +6,8 @@ found token betrays.
 
 from __future__ import annotations
 
-
 from cake_core.diagnostics.model import Diagnostic
+from cake_core.diagnostics.near import get_close_matches
 from cake_core.frozen import frozen
 from cake_core.source import Span
 from cake_core.syntax.tokens import Token
@@ -94,8 +94,6 @@ def misspelt(text: str, words: tuple[str, ...]) -> str | None:
         return other
     if text in words or len(text) > 20:
         return None
-    from difflib import get_close_matches
-
     turned = next((w for w in words if sorted(w) == sorted(text)), None)
     return turned or next(iter(get_close_matches(text, words, 1, 0.7)), None)
 

@@ -1,0 +1,56 @@
+"""What a command imports until it has its result: what it does without stays away, on any machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+
+#: Modules that are slow to import and of use to other commands, or to none.
+SLOW = {"email", "zipfile", "csv", "importlib.metadata", "importlib.resources", "difflib", "tempfile", "subprocess", "lark", "numpy", "ml_dtypes", "rich", "cuda", "z3"}
+#: Rooms and commands that none of these commands needs.
+ELSEWHERE = {"cake_core.assemble", "cake_core.runtime", "cake_core.diagnostics.catalog", "cake_core.cli.run", "cake_core.cli.plugins", "cake_core.cli.doctor"}
+
+#: Plugins by the kernel that needs them.
+NEEDED = {
+    "gemm/gemm_sm90": {"sm90", "barriers", "cluster", "fragments", "math", "memory", "registers", "tma", "wgmma"},
+    "gemm/gemm_sm80": {"sm80", "sm90", "barriers", "cp_async", "fragments", "math", "memory", "mma_sync"},
+    "rmsnorm/rmsnorm": {"sm80", "sm90", "sm100", "barriers", "fragments", "math", "memory", "shuffle"},
+}
+
+
+def imported(*args: str) -> tuple[set[str], str]:
+    """The modules of a process that ran `cake ARGS`, and what it wrote."""
+    code = (
+        "import sys\nfrom cake_core.cli.app import app\n"
+        f"try: app.main({list(args)!r}, prog_name='cake')\nexcept SystemExit as end: assert not end.code, end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split()), done.stdout
+
+
+def kernel(name: str) -> str:
+    return str(KERNELS / f"{name}.cake")
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_check_loads_the_plugins_that_the_text_needs(name):
+    modules, out = imported("check", kernel(name))
+    assert out == "1 text clean\n"
+    assert {m.partition(".")[0] for m in modules if m.startswith("cake_")} == {"cake_core", *(f"cake_{n}" for n in NEEDED[name])}
+
+
+@pytest.mark.parametrize("args", [["check", kernel("gemm/gemm_sm90")], ["build", "--emit", "ptx", "--output", "-", kernel("gemm/gemm_sm90")]], ids=["check", "build"])
+def test_a_check_and_a_build_of_ptx_do_without(args):
+    modules, _ = imported(*args)
+    assert modules & (SLOW | ELSEWHERE) == set()
+
+
+def test_help_does_without():
+    modules, _ = imported("--help")
+    assert modules & (SLOW | ELSEWHERE | {"pluggy", "json", "cake_core.pipeline", "cake_core.ir.nodes", "cake_core.primitive", "cake_core.plugins.host"}) == set()
