@@ -33,7 +33,8 @@ Who must find a wrong text: the **compiler**, by the code that is named, does so
 schedules can; where no code is named, the text builds today. **Inexpressible**: no text of this language has the failure; what comes nearest stands in the
 folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy for fences alone.
 
-A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may say that it cannot tell.
+Cases C were reported, F and M were planted: F into the derived forms of two matrix products, M into smaller texts. Cases N and T are right texts
+that look wrong. A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may say that it cannot tell.
 """
 
 
@@ -103,7 +104,7 @@ def read(path: Path) -> Case:
 def cases() -> list[Case]:
     """All cases, by letter and number."""
     found = [read(p) for p in CORPUS.rglob("case.toml")]
-    return sorted(found, key=lambda c: ("CFTN".index(c.case[0]), int(re.sub(r"\D", "", c.case)), c.name))
+    return sorted(found, key=lambda c: ("CFMTN".index(c.case[0]), int(re.sub(r"\D", "", c.case)), c.name))
 
 
 def page(found: list[Case]) -> str:

@@ -50,6 +50,7 @@ UNSEEN = {
     "C-35": ("bad_offset",),
     "C-49": ("bad",),
     "C-65": ("bad", "bad_one_not_waited_for"),
+    "M7": ("bad",),
 }
 DIFFERENT = 16  # lines that a wrong text may differ in from the right one
 
