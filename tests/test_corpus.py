@@ -2,7 +2,7 @@
 
 `docs/evidence.py` reads the cases and lists them. A wrong text for the compiler is refused by the code and at the line that its case
 names; one for a rule builds today, since nothing but a proof can find it: `judged` is the one place to change when a proof can.
-The event machine executes the texts at their witnesses, over adversarial schedules: it is no proof, and says that a wrong text is wrong.
+tests/machine/test_corpus_runs.py executes the texts at their witnesses.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ from cake_core.assemble import Assembler, find_assembler
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Severity
 from cake_core.elaborate import elaborate
-from cake_core.facts.extract import facts_of
 from cake_core.lower.kernel import requires
-from cake_core.machine.explore import explore
-from cake_core.machine.outcome import Fault, Scenario
 from cake_core.pipeline import build, choose_kernel, choose_target, for_target
 from cake_core.plugins import load_registry
 from cake_core.runtime.formula import compile_formula
@@ -42,16 +39,6 @@ BAD = [(c, b) for c in CASES for b in c.bad]
 HARD = {c.folder / text for c in CASES for text in c.hard}
 UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
 RULE = [(c, b) for c, b in BAD if b.expect == "rule"]
-#: What the event machine does not execute: values, places of single elements, memory that CTAs and grids share, and what is advice.
-VALUES = {"alignment", "bounds", "contract", "numeric", "overflow", "pdl", "scope-fence", "workspace"}
-UNSEEN = {
-    "C-15": ("bad_redundant",),
-    "C-32": ("bad", "bad_behind_the_loop"),
-    "C-35": ("bad_offset",),
-    "C-49": ("bad",),
-    "C-65": ("bad", "bad_one_not_waited_for"),
-    "M7": ("bad",),
-}
 DIFFERENT = 16  # lines that a wrong text may differ in from the right one
 
 
@@ -162,45 +149,6 @@ def test_a_witness_is_a_legal_launch(case, bad, registry):
     assert lists <= tensors and set(bad.witness) - lists - {"cluster.count"} <= scalars
     assert scalars == set(values), "a scalar has no value"
     assert [r.text for r in requires(kernel) if not compile_formula(r.formula, scalars)(values)] == []
-
-
-def faults(path: Path, witness: dict, registry) -> list[Fault]:
-    """What the event machine finds at a witness, in a grid of one cluster if it does not say how many."""
-    kernel, target = elaborated(path, registry)
-    names = {p.name for p in kernel.params if p.mode is None}
-    lists = {n: v for n, v in witness.items() if isinstance(v, list)}
-
-    def element(tensor: str, at: tuple[int, ...]) -> int | None:
-        return lists[tensor][at[0]] if tensor in lists and len(at) == 1 and at[0] < len(lists[tensor]) else None
-
-    params = {n: witness.get(n, 2) for n in names}
-    scenario = Scenario(params, 0, witness.get("cluster.count", 1), element)
-    return list(explore(facts_of(kernel, registry, target), scenario, mode="adversarial").faults)
-
-
-def lines(found: list[Fault]) -> set[int]:
-    sites = [s for f in found for s in (f.first, f.second, *(b[0] for b in f.blocked)) if s is not None and s.event is not None]
-    return {s.event.span.line for s in sites}
-
-
-@pytest.mark.parametrize(("case", "bad"), [(c, b) for c, b in RULE if b.policy == "default"], ids=name)
-def test_a_wrong_text_goes_wrong(case, bad, registry):
-    """At its witness, and at the line that its case names."""
-    found = faults(case.folder / bad.text, bad.witness, registry)
-    if case.category in VALUES or name(bad) in UNSEEN.get(case.case, ()):
-        assert found == [], "the machine sees it now: take it out of the lists above"
-    else:
-        assert found != []
-        assert lines(found) & {*_places(bad)} or case.category == "transaction-bytes"
-
-
-@pytest.mark.parametrize(
-    ("case", "path"), [(c, p) for c in CASES for p in c.good if p.parent == c.folder and p.name not in c.hard], ids=name
-)
-def test_a_right_text_does_not_go_wrong(case, path, registry):
-    """At the witnesses of the wrong texts beside it."""
-    for witness in [b.witness for b in case.bad] or [{}]:
-        assert faults(path, witness, registry) == []
 
 
 @pytest.mark.parametrize(("case", "bad"), BAD, ids=name)
