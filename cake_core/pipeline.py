@@ -66,16 +66,18 @@ def build(
     arch: str | None = None,
     overrides: Mapping[str, int | float | bool] | None = None,
     *,
+    program: Program | None = None,
     kernel: str | None = None,
     assembler: Assembler | None = None,
     on_step=lambda step: None,
 ) -> Build:
     """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
 
-    `kernel`: which of a text with several. `arch`: which of its targets, by exact name; may be left out where it has one.
+    `program`: the text, where it was parsed already. `kernel`: which of a text with several. `arch`: which of its targets, by
+    exact name; may be left out where it has one.
     `overrides`: constants by name. `on_step` is told the name of each step as it starts.
     """
-    front = frontend(source, registry, arch, overrides, kernel=kernel, on_step=on_step)
+    front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)
     program, chosen, target = front.program, front.chosen, front.arch
     schedule, derived, typed, findings = front.schedule, front.derived, front.typed, list(front.findings)
 
@@ -115,10 +117,19 @@ class Front:
     findings: tuple[Diagnostic, ...]  # warnings of observers
 
 
-def frontend(source: Source, registry: Registry, arch: str | None = None, overrides: Mapping | None = None, *, kernel: str | None = None, on_step=lambda step: None) -> Front:
+def frontend(
+    source: Source,
+    registry: Registry,
+    arch: str | None = None,
+    overrides: Mapping | None = None,
+    *,
+    program: Program | None = None,
+    kernel: str | None = None,
+    on_step=lambda step: None,
+) -> Front:
     """Parse, elaborate, derive and elaborate again; arguments as of `build`. Raises CakeError with all findings."""
     on_step("parse")
-    program = parse(source)
+    program = parse(source) if program is None else program
     chosen = choose_kernel(program, kernel)
     target = choose_target(chosen, registry, arch)
     chosen = for_target(chosen, target.name)

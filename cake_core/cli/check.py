@@ -55,16 +55,16 @@ def check_file(file: str, arch: str | None, overrides: dict, sources: dict) -> l
     try:
         source = read_source(file)
         sources[source.name] = source
-        kernels = parse(source).kernels
+        program = parse(source)
     except CakeError as error:
         return list(error.diagnostics)
     found: list[Diagnostic] = []
-    for kernel in kernels:
+    for kernel in program.kernels:
         targets, left_out = ([arch], []) if arch else installed(kernel)
         found += left_out
         for target in targets:
             try:
-                new = build(source, registry(), target, overrides, kernel=kernel.name).diagnostics
+                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name).diagnostics
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]
