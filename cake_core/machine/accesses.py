@@ -9,8 +9,8 @@ from cake_core.machine.barriers import Flight
 from cake_core.machine.clocks import join
 from cake_core.machine.outcome import Fault, Kind
 from cake_core.machine.places import Location
-from cake_core.machine.program import Step, Touch
 from cake_core.machine.shadow import NEVER, Record
+from cake_core.machine.steps import Step, Touch
 from cake_core.machine.threads import Agent
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def touched(run: Schedule, agent: Agent, step: Step, touch: Touch, by: int | Non
     if where.memory == "tensor":
         allocated(run, where, agent, step)
     run.shadow.access(made, run.clocks[lane])
+    if touch.write:
+        held = run.cluster.messages
+        if touch.value is not None:
+            held.setdefault(where.id, {})[touch.box] = touch.value
+        elif where.id in held:
+            del held[where.id]
     return made
 
 

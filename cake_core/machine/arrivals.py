@@ -9,7 +9,7 @@ from cake_core.machine.barriers import TX, EngineArrival, Flight, Meeting, Phase
 from cake_core.machine.clocks import Clock, includes, join
 from cake_core.machine.outcome import Fault, Kind
 from cake_core.machine.places import Barrier
-from cake_core.machine.program import LANES, Step
+from cake_core.machine.steps import LANES, Step
 from cake_core.machine.threads import Agent
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from cake_core.machine.clocks import Clock, includes, join
 from cake_core.machine.places import Barrier
-from cake_core.machine.program import Step
 from cake_core.machine.shadow import Record
+from cake_core.machine.steps import Step
 from cake_core.machine.threads import Agent
 
 #: Range of the transaction count (PTX ISA, mbarrier, contents of the object).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cake_core.machine.outcome import Fault, Kind
-from cake_core.machine.program import Do, Step
+from cake_core.machine.steps import Do, Step
 from cake_core.machine.threads import Agent
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from cake_core.machine.outcome import Fault, Outcome, Scenario
 from cake_core.machine.schedule import Order, Schedule
 from cake_core.machine.states import Search, small
 from cake_core.machine.threads import Cluster, FaultFound, cluster_of
+from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import worlds
 
 LATE = 1 << 30
@@ -37,15 +38,16 @@ def _explore(facts: Facts, scenario: Scenario, limit: int, seconds: float, seed:
     schedules = states = 0
     complete, out = mode != "adversarial", ""
     for world in worlds(facts, scenario, seed):
-        cluster = cluster_of(facts, scenario, world.load, world.choose)
+        cluster = cluster_of(facts, world)
         try:
             layout = layout_of(cluster)
             for order in islice(orders(cluster, seed), 1 if mode == "exhaustive" else None):
                 schedules += 1
-                _add(faults, Schedule(cluster, layout, order, first).run())
+                schedule = Schedule(cluster, layout, order, first, end)
+                _add(faults, schedule.run())
                 if first and faults:
                     return Outcome(tuple(faults.values()), False, states, schedules, mode)
-                if time.monotonic() > end:
+                if schedule.cut or time.monotonic() > end:
                     out = f"{seconds} seconds"
                     break
             if mode == "exhaustive" or mode == "auto" and small(cluster, limit):
@@ -58,6 +60,10 @@ def _explore(facts: Facts, scenario: Scenario, limit: int, seconds: float, seed:
         except FaultFound as e:
             _add(faults, [e.fault])
             complete = False
+        except MachineError as e:
+            if not world.open:
+                raise
+            out = str(e)  # perhaps only of the values that were tried
         if world.open:
             complete = False
         if out or first and faults:

@@ -43,13 +43,15 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One launch as one cluster sees it: values of the integer parameters, which of how many clusters it is. `loads`: the element of
-    an `in` tensor at given indices; where it is None, or answers None, small values that satisfy the contracts are tried."""
+    an `in` tensor at given indices; where it is None, or answers None, small values that satisfy the contracts are tried. `draws`: the n-th
+    number that this cluster takes of a counter in a tensor; None: clusters take turns."""
 
     params: Mapping[str, int]
     cluster: int = 0
     clusters: int = 1
     loads: Callable[[str, tuple[int, ...]], int | None] | None = None
     policy: Policy = Policy()
+    draws: Callable[[str, int], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

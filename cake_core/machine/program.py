@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 
-from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
+from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Reserve
 from cake_core.facts.schema import (
     Access,
     Arrive,
@@ -27,6 +26,7 @@ from cake_core.facts.schema import (
     Loop,
     Meet,
     Region,
+    Set,
     Wait,
     While,
     WithBytes,
@@ -34,72 +34,11 @@ from cake_core.facts.schema import (
     WithGroup,
     events,
 )
-from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.types import Level
 from cake_core.machine.places import Location, Places
+from cake_core.machine.steps import LANES, Do, Doer, Step, Touch
 from cake_core.machine.values import Compiler, Env, Opaque, Unknown, Value
-
-LANES = 32
-
-
-class Do(IntEnum):
-    """What a step does; the comment names the fields `a, b, c` of it."""
-
-    ACCESS = 0  # touches
-    GROUP = 1  # touches, queue, whether all warps of the instance issue it together
-    ENGINE = 2  # touches, engine
-    COPY = 3  # touches that it reads, deliveries (touch or None, barrier, bytes)
-    INIT = 4  # barriers, count
-    WAIT = 5  # barrier, parity
-    ARRIVE = 6  # barrier, arrivals, bytes announced
-    ENGINE_ARRIVE = 7  # barriers, engine, arrivals
-    COMMIT = 8  # queue
-    DRAIN = 9  # queue, pending, reads only
-    MEET = 10  # key, threads of the meeting, threads that come; lanes -1: does not wait
-    CONVERGE = 11
-    FENCE = 12  # kind
-    RESERVE = 13  # columns
-    FREE = 14  # columns
-    ROLE_END = 15
-    EXIT = 16
-
-
-@dataclass(slots=True, eq=False)
-class Touch:
-    """One access of one location. `box`: lo, hi of each dimension, one behind the other."""
-
-    location: Location
-    box: tuple[int, ...]
-    write: bool
-    proxy: Proxy
-    atomic: bool
-
-
-@dataclass(slots=True, eq=False)
-class Step:
-    """`all`: every lane does it; otherwise the leading lane alone. `iteration`: values of the loops around."""
-
-    do: Do
-    all: bool
-    a: object
-    b: object
-    c: object
-    event: Event | None
-    iteration: tuple[int, ...]
-    loops: tuple[str, ...]
-
-
-@frozen
-class Doer:
-    """Who executes code: threads of one CTA. `warp`: the first of `warps` in the instance (or in the CTA, outside of roles)."""
-
-    cta: int
-    role: str
-    instance: int
-    warp: int
-    warps: int
-
 
 #: `n`: how many threads do it.
 Emit = Callable[[Env, Doer, Step, int, list], None]
@@ -112,6 +51,7 @@ class Coder:
     facts: Facts
     compiler: Compiler
     places: Places
+    messages: dict[int, dict[tuple, int]]  # elements of shared memory that hold known integers, by location and box
     code: list[tuple] = field(default_factory=list)
     loops: list[tuple[str, int]] = field(default_factory=list)
     collective: set[str] = field(default_factory=set)  # queues whose accesses all warps of an instance issue together
@@ -218,7 +158,7 @@ class Coder:
         if e.sets:
             sets = []
             for s in e.sets:
-                value = self._value(s.value) if s.value is not None else self._unknown(s.name)
+                value = self._value(s.value) if s.value is not None else self._received(e, s)
                 sets.append((self.compiler.names.slot(s.name), value))
             self.code.append(("by", e, tuple(sets)))
 
@@ -230,6 +170,29 @@ class Coder:
             each = getattr(e.type, "level", Level.INSTANCE) > Level.INSTANCE
             unknown, choose = self._unknown(f" {self._hidden()}", each), self.compiler.choose
             return lambda env: choose(unknown(env).origin)
+
+    def _received(self, e: Event, s: Set) -> Value:
+        """What comes from memory: a message as it was written, a number that a counter gives out, or anything."""
+        unknown, cta = self._unknown(s.name), self.compiler.names.slot(" cta")
+        if s.source is not None:
+            region, held = self._region(s.source), self.messages
+
+            def message(env: Env):
+                (location, box), *_ = region(env, None, env[cta])
+                found = held.get(location.id, {}).get(box)
+                return unknown(env) if found is None else found
+
+            return message
+        counter = next((a.region.name for a in e.acts if isinstance(a, Access) and a.atomic and a.region.memory == "global"), None)
+        if counter is None:
+            return unknown
+        turn, draw = self._hidden(), self.compiler.draw
+
+        def number(env: Env) -> int:
+            env[turn] = (env[turn] or 0) + 1
+            return draw(counter, env[turn] - 1)
+
+        return number
 
     def _constant(self, e: Expr) -> int | None:
         try:
@@ -279,15 +242,17 @@ class Coder:
                 continue
             both = self.facts.pair and isinstance(a.completion, WithCommit)
             rank = None if a.cta is None else self._value(a.cta)
-            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic))
+            value = None if a.value is None else self._value(a.value)
+            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value))
         size = self.facts.cluster
 
         def touches(env: Env, who: Doer) -> list[Touch]:
             out = []
-            for region, rank, both, write, proxy, atomic in made:
+            for region, rank, both, write, proxy, atomic, value in made:
+                left = None if value is None else int(value(env))
                 cta = who.cta if rank is None else rank(env)
                 for c in (cta & ~1, cta | 1) if both and size > 1 else (cta,):
-                    out += [Touch(x, box, write, proxy, atomic) for x, box in region(env, who, c)]
+                    out += [Touch(x, box, write, proxy, atomic, left) for x, box in region(env, who, c)]
             return out
 
         return touches

@@ -7,6 +7,8 @@ waited for it, an arrival that may fall into an earlier phase) is a fault by its
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from random import Random
 
@@ -17,12 +19,14 @@ from cake_core.machine.barriers import EngineArrival, Flight, Meeting, Phases
 from cake_core.machine.clocks import Clock, Layout, join
 from cake_core.machine.ends import cta_exit, reserve, role_end
 from cake_core.machine.outcome import Fault, Kind, Site
-from cake_core.machine.program import Do, Step
 from cake_core.machine.shadow import Record, Shadow
+from cake_core.machine.steps import Do, Step
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
 #: How many steps back the interleaving of a fault is told.
 TRAIL = 200
+#: Steps between two looks at the clock on the wall.
+CHECK = 500
 
 
 @frozen
@@ -37,9 +41,10 @@ class Order:
 
 
 class Schedule:
-    """State of one run. `faults`: found so far, one of each kind, place and pair of events."""
+    """State of one run. `faults`: found so far, one of each kind, place and pair of events; `cut`: whether time was up before the end."""
 
-    def __init__(self, cluster: Cluster, layout: Layout, order: Order, first_only: bool = False) -> None:
+    def __init__(self, cluster: Cluster, layout: Layout, order: Order, first_only: bool = False, end: float = math.inf) -> None:
+        self.end, self.cut, self.picks = end, False, 0
         self.cluster, self.layout, self.order, self.first_only = cluster, layout, order, first_only
         self.policy = cluster.scenario.policy
         agents = cluster.agents
@@ -67,6 +72,7 @@ class Schedule:
         self.gone: set[int] = set()
         self.faults: dict[tuple, Fault] = {}
         self.log: list[tuple[Agent, Step]] = []
+        cluster.messages.clear()
         self.shadow = Shadow(layout, self.policy, self.report)
 
     # --- the loop --------------------------------------------------------------------------------------------------
@@ -83,6 +89,10 @@ class Schedule:
         draw = Random(self.order.seed) if self.order.seed is not None else None
         rank, agents, ready = self.order.rank, self.cluster.agents, self.ready
         while True:
+            self.picks += 1
+            if self.picks % CHECK == 0 and time.monotonic() > self.end:
+                self.cut = True
+                return
             flying = bool(self.flights or self.arrivals)
             if draw is not None:
                 pick = draw.choice([*ready, *([-1] if flying else [])]) if ready or flying else None

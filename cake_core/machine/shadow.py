@@ -15,7 +15,7 @@ from cake_core.effects import Proxy
 from cake_core.machine.clocks import Clock, Layout
 from cake_core.machine.outcome import Fault, Kind, Policy
 from cake_core.machine.places import Location, overlap
-from cake_core.machine.program import Step, Touch
+from cake_core.machine.steps import Step, Touch
 from cake_core.machine.threads import Agent
 
 NEVER = 1 << 60

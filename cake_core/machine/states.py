@@ -15,7 +15,7 @@ from itertools import combinations
 
 from cake_core.machine.outcome import Fault, Kind, Site
 from cake_core.machine.places import overlap
-from cake_core.machine.program import LANES, Do, Step, Touch
+from cake_core.machine.steps import LANES, Do, Step, Touch
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
 #: Steps that interleave; beside them COMMIT and DRAIN of queues that warps issue together.
@@ -376,7 +376,7 @@ def small(cluster: Cluster, limit: int) -> bool:
             seen += step.do in SEEN
             i += 1
         bound *= seen + 1
-        if bound > 1000 * limit:
+        if bound > 100 * limit:
             return False
     return True
 

@@ -9,7 +9,6 @@ has, run what stands in front of the roles and behind them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,11 +16,13 @@ from cake_core.facts.schema import Arrive, Block, Branch, EngineArrive, Event, F
 from cake_core.ir.places import names
 from cake_core.machine.outcome import Fault, Kind, Scenario, Site
 from cake_core.machine.places import OutOfRange, Places
-from cake_core.machine.program import Coder, Do, Doer, Step, executes, steps_of
+from cake_core.machine.program import Coder, executes, steps_of
+from cake_core.machine.steps import Do, Doer, Step
 from cake_core.machine.values import Compiler, Env, MachineError, Names
+from cake_core.machine.worlds import World
 
 #: Instructions between two steps, and steps of one agent, after which a loop is taken for endless.
-INSTRUCTIONS, STEPS = 200_000, 200_000
+INSTRUCTIONS, STEPS = 200_000, 50_000
 
 
 class FaultFound(Exception):
@@ -57,7 +58,10 @@ class Agent:
         while i >= len(self.steps):
             if self.ended:
                 return None
-            self._advance()
+            try:
+                self._advance()
+            except ZeroDivisionError:
+                raise MachineError(f"a division by zero in '{self.name}'") from None
         return self.steps[i]
 
     def site(self, step: Step | None) -> Site:
@@ -80,7 +84,7 @@ class Agent:
         while pc < size:
             count -= 1
             if not count:
-                raise MachineError(f"'{self.name}' runs for ever")
+                raise MachineError(f"'{self.name}' runs for ever, or for more than {INSTRUCTIONS} instructions")
             instruction = code[pc]
             match instruction[0]:
                 case "set":
@@ -102,7 +106,7 @@ class Agent:
                         self.steps += made
                         self.pc = pc
                         if len(self.steps) > STEPS:
-                            raise MachineError(f"'{self.name}' runs for ever")
+                            raise MachineError(f"'{self.name}' runs for ever, or for more than {STEPS} steps")
                         return
         self.steps.append(Step(mark, True, None, None, None, None, (), ()))
         self.section, self.pc = self.section + 1, 0
@@ -125,24 +129,28 @@ class Cluster:
     scenario: Scenario
     places: Places
     agents: list[Agent]
+    messages: dict[int, dict[tuple, int]]
 
     def members(self, agent: Agent) -> list[Agent]:
         """All agents of the instance that an agent belongs to."""
         return [a for a in self.agents if (a.cta, a.name, a.instance) == (agent.cta, agent.name, agent.instance)]
 
 
-def cluster_of(facts: Facts, scenario: Scenario, load: Callable, choose: Callable) -> Cluster:
+def cluster_of(facts: Facts, world: World) -> Cluster:
     """Raises MachineError where a parameter has no value."""
+    scenario = world.scenario
     missing = [p for p in facts.scalars if p not in scenario.params]
     if missing:
         raise MachineError(f"the scenario gives no value for '{missing[0]}'")
     constants = {**scenario.params, "cluster.id": scenario.cluster, "cluster.count": scenario.clusters}
     slots = Names(constants)
-    compiler, places = Compiler(slots, load, choose), Places(facts)
+    compiler, places = Compiler(slots, world.load, world.choose, world.draw_number), Places(facts)
     fixed = {n: slots.slot(n) for n in (" cta", " role", " instance", "warp", f"cluster.{facts.axis}")}
 
+    messages: dict[int, dict[tuple, int]] = {}
+
     def coded(block: Block) -> Coder:
-        coder = Coder(facts, compiler, places)
+        coder = Coder(facts, compiler, places, messages)
         coder.block(block)
         return coder
 
@@ -170,7 +178,7 @@ def cluster_of(facts: Facts, scenario: Scenario, load: Callable, choose: Callabl
             agents.append(
                 Agent(len(agents), cta, role, name, instance, warp, warps, first, sections, [None] * len(slots.slots), frozenset(coder.collective))
             )
-    return Cluster(facts, scenario, places, agents)
+    return Cluster(facts, scenario, places, agents, messages)
 
 
 def _groups(facts: Facts, cta: int, split: bool | set[int]):

@@ -70,11 +70,13 @@ class Names:
 
 @dataclass(slots=True)
 class Compiler:
-    """Turns expressions into closures; Opaque where that can't be. `load(tensor, indices)` gives elements of `in` tensors; `choose(origin)` a value for an Unknown."""
+    """Turns expressions into closures; Opaque where that can't be. `load(tensor, indices)` gives elements of `in` tensors; `choose(origin)` a value for an Unknown;
+    `draw(tensor, n)` the n-th number that a counter gives out."""
 
     names: Names
     load: Callable[[str, tuple[int, ...]], int]
     choose: Callable[[tuple], int]
+    draw: Callable[[str, int], int]
 
     def value(self, e: Expr) -> Value:
         found = self._fold(e)

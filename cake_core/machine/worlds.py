@@ -45,6 +45,12 @@ class World:
         self.open = True
         return self.table[tensor, indices] if (tensor, indices) in self.table else self.choose((tensor, indices))
 
+    def draw_number(self, tensor: str, n: int) -> int:
+        """The n-th number that this cluster takes of a counter: as if all clusters took turns, where the scenario says nothing else."""
+        if self.scenario.draws is not None:
+            return self.scenario.draws(tensor, n)
+        return self.scenario.cluster + n * self.scenario.clusters
+
     def choose(self, origin: tuple) -> int:
         self.open = True
         if origin not in self.asked:

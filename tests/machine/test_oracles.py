@@ -40,7 +40,7 @@ def alone(fault) -> bool:
 def both(facts, sizes):
     scenario = Scenario(sizes)
     world = next(iter(worlds(facts, scenario, 0)))
-    cluster = cluster_of(facts, scenario, world.load, world.choose)
+    cluster = cluster_of(facts, world)
     layout = layout_of(cluster)
     clocks = [f for order in orders(cluster, 0) for f in Schedule(cluster, layout, order).run()]
     search = Search(cluster, 20_000, time.monotonic() + 20, False)
