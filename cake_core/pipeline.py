@@ -35,7 +35,7 @@ NOT_ANALYSED = (
     "data races",
     "barrier phases",
     "completion of asynchronous operations",
-    "fences between proxies",
+    "fences before engines write what threads have read",
     "bounds of unclipped accesses",
     "index overflow",
     "what workspaces hold at the end",

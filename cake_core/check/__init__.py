@@ -1,25 +1,33 @@
-"""The first checks of a derived kernel: resources, arrivals and bytes, groups in flight.
+"""What is checked of a derived kernel: the rules of the default suites, and what still needs a walk of its own over registers.
 
-They read the derived form alone, so they hold for what the compiler derived and for what a person wrote. Each is a plain
-function from a subject to findings; proofs over all schedules are not among them, and what is not analysed is said so.
+Rules (`rules/`) read facts; registers and the groups that use them are followed here, since fragments are no facts. All of it reads
+the derived form alone, so it holds for what the compiler derived and for what a person wrote.
 """
 
 from __future__ import annotations
 
 from cake_core.architecture import Architecture
-from cake_core.check import barriers, groups, meetings, registers, shared, tensor, warps
+from cake_core.check import groups, registers
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Diagnostic, Sink
+from cake_core.facts import Rows, facts_of, rows_of
 from cake_core.ir.nodes import Kernel
-
-CHECKS = (warps.check, shared.check, tensor.check, registers.check, barriers.check, meetings.check, groups.check)
+from cake_core.rules import Verdict, find_packs, judge, selected
 
 
 def check(kernel: Kernel, registry, arch: Architecture) -> list[Diagnostic]:
-    """All findings about an elaborated derived-form kernel, in the order of the checks."""
-    subject = Subject(kernel, registry, arch)
+    """All findings about an elaborated derived-form kernel: those of rules by their ids, then those of registers and groups."""
     sink = Sink()
-    for one in CHECKS:
-        with sink.collecting():
-            one(subject, sink)
+    with sink.collecting():
+        rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
+        sink.add(*(v.finding for v in verdicts(rows) if v.finding is not None))
+        subject = Subject(kernel, registry, arch)
+        for one in (registers.check, groups.check):
+            with sink.collecting():
+                one(subject, rows, sink)
     return sink.items
+
+
+def verdicts(rows: Rows) -> list[Verdict]:
+    """The verdicts of the default suite of every pack. Raises CakeError where a pack can't be read."""
+    return judge(selected(find_packs()), rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.effects import Access, CommitGroup, Fence, InGroup, WaitGroup
+from cake_core.facts import Rows
 from cake_core.frozen import frozen
 from cake_core.ir.flow import Loops, Positions, decide
 from cake_core.ir.nodes import Assign, Binary, Block, Call, Cond, Expr, For, If, Name, Op, Option, Role, Stmt, Unary, While
@@ -56,7 +57,7 @@ class Queue:
 State = dict[str, Queue]
 
 
-def check(subject: Subject, sink: Sink) -> None:
+def check(subject: Subject, rows: Rows, sink: Sink) -> None:
     for role in subject.kernel.roles:
         _Run(subject, role, sink).analyse()
 

@@ -45,7 +45,14 @@ def plugin_packages() -> tuple[str, ...]:
 
 
 def catalogue() -> dict:
-    """Every code known here: the compiler's and the installed plugins'."""
+    """Every code known here: the compiler's, the installed plugins' and the rules of the packs that can be read."""
     from cake_core.diagnostics import catalog
+    from cake_core.diagnostics.model import CakeError
+    from cake_core.rules import find_packs
+    from cake_core.rules.entries import entries
 
-    return catalog.catalogue(plugin_packages())
+    try:
+        rules = entries(find_packs())
+    except CakeError:  # a command that needs the packs says what is wrong with them
+        rules = {}
+    return dict(sorted({**rules, **catalog.catalogue(plugin_packages())}.items()))

@@ -129,7 +129,7 @@ class _Run:
             wrong, undecided_why = broken(shape, self.rows, resource, concerned)
             for b in wrong:
                 bindings = {"resource": resource} | ({"event": b.event} if b.event is not None else {})
-                yield self.told(bindings, Answer(Standing.VIOLATED), f"'{b.name}' comes where {b.expected or 'nothing more'} may come")
+                yield self.told(bindings | {"came": b.name, "expected": b.expected or "nothing more"}, Answer(Standing.VIOLATED))
             if not wrong and undecided_why:
                 yield self.told({"resource": resource}, unknown(undecided_why))
             if not wrong and not undecided_why:
@@ -137,7 +137,7 @@ class _Run:
 
     # --- telling ---------------------------------------------------------------------------------------------------
 
-    def told(self, bindings: dict[str, Row], answer: Answer, extra: str = "") -> Verdict:
+    def told(self, bindings: dict[str, Row | str], answer: Answer, extra: str = "") -> Verdict:
         match answer.standing:
             case Standing.PROVED:
                 return Verdict(self.rule, Outcome.PROVED, bindings, answer, matches=1)

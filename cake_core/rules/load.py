@@ -12,7 +12,7 @@ from cake_core.rules import shapes
 from cake_core.rules.arithmetic import RLIMIT
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
-from cake_core.rules.schema import SCHEMA, Also, Kind, Level, Pack, Precision, Removed, Rule, Status
+from cake_core.rules.schema import SCHEMA, Also, Kind, Level, Pack, Precision, Removed, Rule, Status, Template
 from cake_core.rules.sorts import Sort, fact
 from cake_core.rules.strict import Mapping, Node, Scalar, read
 
@@ -23,7 +23,7 @@ SUITE = ("status", "precision", "kind", "level")
 
 COMMON = (
     *("schema", "id", "title", "kind", "level", "status", "precision", "since", "owner", "authors", "applies", "shape", "define"),
-    *("message", "help", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "until"),
+    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "until"),
 )
 SHAPES = {
     "relation": (shapes.relation, ("match", "where", "assume", "require")),
@@ -78,6 +78,7 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         shape=done,
         message=texts.get("message"),
         help=texts.get("help"),
+        fix=_fix(fields, texts.get("help")),
         why=" ".join(fields.text("why").split()),
         detail=texts.get("detail"),
         limits=" ".join(fields.text("limits", "").split()),
@@ -104,6 +105,15 @@ def _version(fields: Fields, key: str) -> str:
     if not VERSION.fullmatch(text):
         raise fail("rules/value", f"'{key}' is a version such as \"0.2\"", fields.node_of(key).span)
     return text
+
+
+def _fix(fields: Fields, help: Template | None) -> str:
+    """Advice for whoever asks what the rule means: `fix`, or `help` where no value of a kernel stands in it."""
+    if (said := fields.text("fix", "")) or help is None:
+        return said
+    if any(not isinstance(p, str) for p in help.pieces):
+        raise fail("rules/key", f"{fields.what} lacks the key 'fix'", fields.node.get("help").span, why="'help' speaks of one kernel, 'fix' of all")
+    return "".join(help.pieces)
 
 
 def _at(fields: Fields, variables: dict[str, Sort], shape: str) -> str:

@@ -114,7 +114,7 @@ class Also:
 @frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
-    places with what is there; `detail`: what in this kernel is the reason; `capabilities`: without which it does not apply."""
+    places with what is there; `detail`: what in this kernel is the reason; `fix`: the advice in general; `capabilities`: without which it does not apply."""
 
     id: str
     title: str
@@ -127,6 +127,7 @@ class Rule:
     shape: Relation | Path | Protocol
     message: Template
     help: Template | None
+    fix: str
     why: str
     detail: Template | None
     limits: str

@@ -241,4 +241,5 @@ def protocol(fields: Fields, read: Reader) -> tuple[Protocol, dict[str, Sort]]:
     automaton.compiled(found.passage(), tuple(n for n, _ in events))
     variables = {"resource": fact(resource.relation), "event": fact("event")}
     where = read.expression(fields.scalar("where"), variables)
-    return Protocol(resource, tuple(events), str(found.value), where, found.span), variables
+    shape = Protocol(resource, tuple(events), str(found.value), where, found.span)
+    return shape, variables | {"came": WORD, "expected": WORD}

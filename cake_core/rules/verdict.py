@@ -32,7 +32,7 @@ class Verdict:
 
     rule: Rule
     outcome: Outcome
-    bindings: Mapping[str, Row | None] = field(default_factory=dict)
+    bindings: Mapping[str, Row | str | None] = field(default_factory=dict)
     answer: Answer | None = None
     matches: int = 0
     finding: Diagnostic | None = None
@@ -50,10 +50,10 @@ def severity(rule: Rule) -> Severity:
     return of if rule.status in (Status.STABLE, Status.DEPRECATED) or of is Severity.NOTE else Severity.WARNING
 
 
-def finding(rule: Rule, bindings: Mapping[str, Row | None], answer: Answer, rows: Rows, extra: str = "") -> Diagnostic:
+def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer, rows: Rows, extra: str = "") -> Diagnostic:
     """A violation, in the words of the rule. `extra`: what the decision adds to the reason."""
     text = Filler(rule, rows, bindings)
-    at = bindings.get(rule.at) or next((r for r in bindings.values() if r is not None), None)
+    at = _at(rule, bindings)
     why = text.of(rule.detail) if rule.detail else rule.why
     parts = [why, extra]
     if answer.values:
@@ -73,9 +73,9 @@ def finding(rule: Rule, bindings: Mapping[str, Row | None], answer: Answer, rows
     )
 
 
-def undecided(rule: Rule, bindings: Mapping[str, Row | None], reason: str, rows: Rows, fault: bool = False) -> Diagnostic:
+def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], reason: str, rows: Rows, fault: bool = False) -> Diagnostic:
     """Nothing is proved: as bad as a violation where the rule is stable, since unknown is not safe."""
-    at = bindings.get(rule.at) or next((r for r in bindings.values() if r is not None), None)
+    at = _at(rule, bindings)
     return Diagnostic(
         "rules/failed" if fault else "rules/undecided",
         f"rule '{rule.id}' {'has no answer' if fault else 'is not decided'}: {reason}",
@@ -86,6 +86,11 @@ def undecided(rule: Rule, bindings: Mapping[str, Row | None], reason: str, rows:
         why=rule.limits or None,
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
     )
+
+
+def _at(rule: Rule, bindings: Mapping[str, Row | str | None]) -> Row | None:
+    """The fact that a finding points at; where the kernel lacks it, another one of the match."""
+    return bindings.get(rule.at) or next((r for r in bindings.values() if isinstance(r, Row)), None)
 
 
 def place(row: Row | None, rows: Rows) -> Span | None:
@@ -105,8 +110,10 @@ def place(row: Row | None, rows: Rows) -> Span | None:
 def _resource(row: Row | None) -> str | None:
     if row is None:
         return None
-    if row.relation in ("barrier", "buffer"):
+    if row.relation in ("barrier", "buffer", "place"):
         return row.id
+    if row.relation == "rendezvous":
+        return f"barrier {row['number']}"
     return row.values.get("buffer") or row.values.get("barrier")
 
 
@@ -122,7 +129,7 @@ class Filler:
 
     rule: Rule
     rows: Rows
-    bindings: Mapping[str, Row | None]
+    bindings: Mapping[str, Row | str | None]
 
     def places(self, also: Also) -> Iterator[Related]:
         """At most `MOST_PLACES` of one kind, those that have a place."""

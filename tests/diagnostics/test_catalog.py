@@ -10,6 +10,8 @@ import pytest
 
 from cake_core.diagnostics import catalog
 from cake_core.diagnostics.catalog import CODE, NAMESPACES, CatalogError, catalogue, core_table, markdown, read_table
+from cake_core.rules import find_packs
+from cake_core.rules.entries import entries
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["cake"]
@@ -17,6 +19,9 @@ PACKAGES = tuple(sorted({v.partition(".")[0] for v in ENTRY_POINTS.values()}))
 FOLDERS = {p: next(iter((*ROOT.glob(f"plugins/*/{p}"), *ROOT.glob(f"arch/*/{p}")))) for p in PACKAGES}
 
 LITERAL = re.compile(r"""["']((?:%s|ptx|sm\d+)/[a-z0-9-]+)["']""" % "|".join(NAMESPACES))
+
+
+RULES = entries(find_packs(local=None))
 
 
 def reported(folder: Path) -> set[str]:
@@ -45,6 +50,7 @@ def test_no_entry_without_a_code():
     said = set().union(reported(ROOT / "cake_core"), *map(reported, FOLDERS.values()))
     known = set(core_table()).union(*map(own_table, PACKAGES))
     assert known - said == set()
+    assert known & RULES.keys() == set(), "a code means one thing"
 
 
 def test_the_compilers_entries_are_in_its_namespaces():
@@ -52,7 +58,7 @@ def test_the_compilers_entries_are_in_its_namespaces():
 
 
 def test_entries_are_written_in_one_style():
-    for e in (*core_table().values(), *(x for p in PACKAGES for x in own_table(p).values())):
+    for e in (*core_table().values(), *(x for p in PACKAGES for x in own_table(p).values()), *RULES.values()):
         assert CODE.fullmatch(e.code)
         assert e.title and e.title[0].isupper() or e.title[0] in "':", e.code
         assert not e.title.endswith("."), e.code
@@ -61,7 +67,7 @@ def test_entries_are_written_in_one_style():
 
 
 def test_the_page_is_the_catalogues():
-    entries = {**core_table(), **{c: e for p in PACKAGES for c, e in own_table(p).items()}}
+    entries = {**core_table(), **{c: e for p in PACKAGES for c, e in own_table(p).items()}, **RULES}
     assert (ROOT / "docs" / "diagnostics.md").read_text() == markdown(entries.values()), "write it anew: cake explain --markdown > docs/diagnostics.md"
 
 

@@ -149,12 +149,12 @@ DERIVED = [
     ("ptx/tcgen05-align", "not a multiple of 1024", [("at 65536 swizzle 128", "at 65792 swizzle 128")]),
     ("ptx/tcgen05-warps", "multiple of 2", [("role epi: 4 warps at 4", "role epi: 4 warps at 2")]),
     (
-        "core/tensor-allocation",
-        "takes no tensor memory",
+        "core/tensor-columns",
+        "and the CTA takes none",
         [("    tcgen05.alloc tmem_at[0] columns 512\n", ""), ("    tcgen05.dealloc tmem_base columns 512\n", "")],
     ),
     ("core/tensor-allocation", "gives none back", [("    tcgen05.dealloc tmem_base columns 512\n", "")]),
-    ("core/tensor-allocation", "ends at column 511, and the CTA takes 256", [("columns 512", "columns 256")]),
+    ("core/tensor-columns", "ends at column 511, and the CTA takes 256", [("columns 512", "columns 256")]),
     (
         "core/tensor-overlap",
         "starts at column 256, inside 'acc'",
@@ -187,7 +187,7 @@ def test_a_derived_text_that_is_refused(refused, one, code, said, changes):
 #: what must be said, changes of the derived text of gemm_sm100_pair
 PAIR = [
     ("core/arrival-count", "its roles bring 2", [("ab_full: mbarrier[6] count 2", "ab_full: mbarrier[6] count 1")]),
-    ("core/arrival-count", "1 in CTA 0 and 0 in CTA 1", [("ab_empty[ab_release % 6] mask 3", "ab_empty[ab_release % 6] mask 1")]),
+    ("core/arrival-count", "1 in CTA 0, 0 in CTA 1", [("ab_empty[ab_release % 6] mask 3", "ab_empty[ab_release % 6] mask 1")]),
     ("core/arrival-count", "its roles bring 4", [("accp_empty[accp_release % 2] at 0", "accp_empty[accp_release % 2]")]),
     (
         "core/transaction-bytes",

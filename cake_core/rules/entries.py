@@ -1,0 +1,22 @@
+"""Rules as entries of the catalogue: what `cake explain` says of one, and docs/diagnostics.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cake_core.diagnostics.catalog import Entry
+from cake_core.rules.schema import Pack, Rule
+
+
+def entries(packs: Iterable[Pack]) -> dict[str, Entry]:
+    """An entry a rule, by its id."""
+    return {r.id: entry(r) for p in packs for r in p.rules}
+
+
+def entry(rule: Rule) -> Entry:
+    parts = [rule.why]
+    if rule.limits:
+        parts.append(f"Not decided: {rule.limits}")
+    if rule.references:
+        parts.append("See " + "; ".join(title for title, _ in rule.references) + ".")
+    return Entry(rule.id, rule.title, " ".join(parts), rule.fix, origin=rule.pack)
