@@ -33,12 +33,13 @@ def run(kernel, scalars, tensors, ctas, seed, late=False):
     return held
 
 
+@pytest.mark.parametrize("arch", ["sm80", "sm90"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("rows", "ctas"), [(7, 3), (1, 4), (0, 2), (12, 1)])
-def test_rows_that_a_text_takes_by_itself(rows, ctas, seed):
+def test_rows_that_a_text_takes_by_itself(rows, ctas, seed, arch):
     x = np.arange(max(rows, 1) * 256, dtype=np.float32).reshape(-1, 256)
     tensors = {"X": x, "Y": np.full_like(x, -1)}
-    held = run(built(ROWS.read_text()), {"R": rows, "NC": ctas}, tensors, ctas, seed)
+    held = run(built(ROWS.read_text(), arch), {"R": rows, "NC": ctas}, tensors, ctas, seed)
     assert (held["Y"][:rows] == 2 * x[:rows]).all() and (held["Y"][rows:] == -1).all()
 
 
@@ -114,7 +115,7 @@ def test_launches_follow_one_another_on_one_counter():
         assert (held["Y"] == 1).all() and (work == 0).all()
 
 
-@pytest.mark.parametrize("arch", ["sm90", "sm100"])
+@pytest.mark.parametrize("arch", ["sm80", "sm90", "sm100"])
 def test_what_is_derived_builds_to_the_same(arch):
     kernel = built(grid_text(arch=arch), arch)
     again = built(kernel.derived_text, arch)
@@ -157,7 +158,7 @@ def test_clusters_take_theirs_together(ctas, m, n, clusters, seed):
 
 def test_a_role_that_stops_too_late_never_ends():
     """The same text, its consumer written by hand in the derived form so that it asks for one message more."""
-    derived = built(ROWS.read_text()).derived_text
+    derived = built(ROWS.read_text(), "sm90").derived_text
     assert derived.count("    var at = 0\n    while at >= 0 {\n      let s = next_wait") == 1
     wrong = derived.replace(
         "    var at = 0\n    while at >= 0 {\n      let s = next_wait", "    var at = 0\n    while at >= -1 {\n      let s = next_wait"

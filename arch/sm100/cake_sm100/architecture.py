@@ -31,6 +31,7 @@ CAPABILITIES = frozenset(
         "stmatrix",
         "tcgen05",
         "tma",
+        "transaction_barrier",
         "vector_memory",
         "vector_reduction",
     }

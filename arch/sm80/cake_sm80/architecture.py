@@ -12,6 +12,7 @@ CAPABILITIES = frozenset(
         "atomics",
         "cp_async",
         "ldmatrix",
+        "mbarrier",
         "mma_sync",
         "named_barrier",
         "shuffle",

@@ -25,6 +25,7 @@ CAPABILITIES = frozenset(
         "shuffle",
         "stmatrix",
         "tma",
+        "transaction_barrier",
         "vector_memory",
         "vector_reduction",
         "wgmma",

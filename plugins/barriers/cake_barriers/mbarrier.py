@@ -16,6 +16,7 @@ from cake_core.ptx.builder import Addr, Sym
 #: PTX ISA, Contents of the mbarrier object: pending and expected arrival counts are 1 .. 2^20 - 1, tx-count is -(2^20 - 1) .. 2^20 - 1.
 COUNT_MAX = 2**20 - 1
 
+TRANSACTIONS = "transaction_barrier"  # barriers that count bytes, and waits that suspend the thread
 CAPABILITIES = frozenset({"mbarrier"})
 BARRIER = (Parameter("barrier", "barrier"),)
 AT = WordSpec("at", "integer", help="rank in the cluster of the CTA whose barrier receives the arrival")
@@ -85,7 +86,8 @@ class Wait(Operation):
     """`mbarrier.wait b[i] parity P`: until the phase of parity P is complete. Every executing thread waits.
 
     A fresh barrier is in phase 0, so a wait for parity 1 returns at once: that is how a producer finds its first slots empty.
-    `try_wait` suspends the thread for a time that the hardware chooses, hence a loop and no sleep.
+    `try_wait` suspends the thread for a time that the hardware chooses, hence a loop and no sleep; where the target does not have it,
+    the loop is of `test_wait`.
     """
 
     name: str = "mbarrier.wait"
@@ -109,7 +111,8 @@ class Wait(Operation):
         address, parity = Addr(cx.barrier(op.operands[0])), cx.value(op.words.get("parity"))
         again, done = b.label("wait"), b.reg("pred")
         b.place(again)
-        b.emit("mbarrier.try_wait.parity.shared::cta.b64", done, address, parity)
+        how = "try_wait" if TRANSACTIONS in cx.arch.capabilities else "test_wait"
+        b.emit(f"mbarrier.{how}.parity.shared::cta.b64", done, address, parity)
         b.branch(again, guard=done, negate=True)
 
 
@@ -122,7 +125,7 @@ class Expect(Operation):
     form: Form = Form.DERIVED
     operands: tuple[Parameter, ...] = BARRIER
     words: tuple[WordSpec, ...] = (WordSpec("bytes", "constant", required=True, help="transaction bytes of the phase"), AT)
-    capabilities: frozenset[str] = CAPABILITIES
+    capabilities: frozenset[str] = CAPABILITIES | {TRANSACTIONS}
     doc: str = "PTX ISA, mbarrier.arrive (.expect_tx)"
 
     def check(self, op: Op, cx: CheckContext) -> None:
@@ -190,15 +193,18 @@ def _arrive(op: Op, cx: LowerContext, opcode: str, *operands: int) -> None:
 
 @frozen(kw_only=True)
 class InitFence(Operation):
-    """`fence.mbarrier_init`: this thread's `mbarrier.init`s before what the cluster and the asynchronous proxy do later."""
+    """`fence.mbarrier_init`: this thread's `mbarrier.init`s before what the cluster and the asynchronous proxy do later.
+
+    Where the target has neither, a fence of the CTA is as much: the barrier of the CTA behind it orders the rest.
+    """
 
     name: str = "fence.mbarrier_init"
     form: Form = Form.DERIVED
     capabilities: frozenset[str] = CAPABILITIES
-    doc: str = "PTX ISA, membar, fence (fence.mbarrier_init.release.cluster)"
+    doc: str = "PTX ISA, membar, fence (fence.mbarrier_init.release.cluster; fence.acq_rel.cta)"
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (Fence("barrier_init", "cluster"),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
-        cx.b.emit("fence.mbarrier_init.release.cluster")
+        cx.b.emit("fence.mbarrier_init.release.cluster" if "cluster" in cx.arch.capabilities else "fence.acq_rel.cta")

@@ -32,7 +32,7 @@ def barrier(name: str, slots: int | None = None, slot: Expr | None = None) -> Ex
 @dataclass
 class Check:
     form: Form = Form.DERIVED
-    arch: object = field(default_factory=lambda: SimpleNamespace(limit={"named_barriers": 16}.__getitem__))
+    arch: object = field(default_factory=lambda: SimpleNamespace(limit={"named_barriers": 16}.__getitem__, capabilities={"cluster", "mbarrier", "transaction_barrier"}))
     cluster_axis: str | None = "m"
     cluster_size: int = 2
     counts: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 cake 1
 kernel rows_on_demand(R: i32, NC: i32, X: in f32[R, 256], Y: out f32[R, 256], CTR: workspace i32[1])
   require 0 <= R, R <= 65536, 1 <= NC, NC <= 1024
-  target sm90
+  target sm80, sm90
 {
   tiles t = grid(c: NC)
   shared item: i32[2][1]

@@ -1,3 +1,4 @@
+#! without protocol mbarrier
 cake 1
 kernel rows(R: i32, X: in f32[R, 256], Y: out f32[R, 256], NEXT: workspace i32[1])
   require 0 <= R, R <= 65536

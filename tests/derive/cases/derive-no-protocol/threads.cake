@@ -1,3 +1,4 @@
+#! without protocol mbarrier
 cake 1
 kernel k(A: in f32[128], B: out f32[128])
   target sm80
