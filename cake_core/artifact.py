@@ -152,7 +152,7 @@ class Manifest:
     shared_map: tuple[dict, ...] = ()
     pipelines: tuple[dict, ...] = ()
     unproved: tuple[str, ...] = ()
-    compiler: dict = field(default_factory=dict)  # version of cake, plugins, and of the assembler
+    compiler: dict = field(default_factory=dict)  # versions of cake, plugins, rule packs, and of the assembler
     hashes: dict[str, str] = field(default_factory=dict)  # file name to sha256, the source text included
     assembled: dict | None = None  # registers, spills, shared bytes as the assembler reports them
     portable: bool = False  # devices of a higher compute capability run the text, compiled by their driver

@@ -22,6 +22,7 @@ from cake_core.ir.printer import expr_text, program_text
 from cake_core.ir.recipe import plan_info
 from cake_core.lower import device_check, lower
 from cake_core.plugins import Registry, Status
+from cake_core.rules import find_packs
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
 
@@ -301,7 +302,7 @@ def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
 
 def compiler(registry, assembled: Assembled | None) -> dict:
     plugins = {p.name: p.version for p in registry.plugins if p.status is Status.ACTIVE}
-    return {"cake": __version__, "plugins": plugins, "assembler": assembled.assembler.version if assembled else None}
+    return {"cake": __version__, "plugins": plugins, "rules": {p.name: p.version for p in find_packs()}, "assembler": assembled.assembler.version if assembled else None}
 
 
 def usage(assembled: Assembled) -> dict:

@@ -29,7 +29,7 @@ class Arithmetic:
         self.solver = z3.SolverFor("QF_UFNIA")
         self.solver.set("rlimit", rlimit)
         self.known: dict[str, object] = {}
-        self.guarded: set[Row] = set()
+        self.conditions: dict[Row, list] = {}  # what holds where a fact's statement runs: of questions that speak of it
         self.opaque: dict[str, str] = {}  # names of which nothing is known, with what a person calls them
         for name in rows.facts.scalars:
             self._bounded(self._variable(name))
@@ -47,8 +47,13 @@ class Arithmetic:
     def satisfiable(self, e: Expr) -> bool | None:
         if (term := self._try(e)) is None:
             return None
-        found = self.solver.check(term)
+        found = self.solver.check(term, *self._where(e))
         return None if found == self.z3.unknown else found == self.z3.sat
+
+    def _where(self, exprs) -> list:
+        """The conditions of the facts whose names stand in expressions. They hold where the statements run, and nowhere else."""
+        rows = dict.fromkeys(self.origins[n][0] for n in sorted(names_in(exprs)) if n in self.origins)
+        return [c for row in rows for c in self.conditions.get(row, ())]
 
     def holds(self, alternatives: tuple[Expr, ...], given: tuple[Expr, ...] = ()) -> Answer:
         """Whether one of the alternatives holds wherever all of `given` do."""
@@ -57,7 +62,7 @@ class Arithmetic:
             terms = [*(self.term(e) for e in given), *(z3.Not(self.term(e)) for e in alternatives)]
         except _Untranslatable as error:
             return unknown(f"the solver is not asked about {error}")
-        found = self.solver.check(*terms)
+        found = self.solver.check(*terms, *self._where((*alternatives, *given)))
         if found == z3.unsat:
             return PROVED
         asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)
@@ -148,14 +153,19 @@ class Arithmetic:
         if name in self.known:
             return self.known[name]
         v = self._variable(name)
+        self._bounded(v)
         if name not in self.origins:
             self.opaque[name] = name
             return v
         row, own = self.origins[name]
-        self._bounded(v)
         facts = self.rows.facts
         role = row.site.role if row.site else None
-        if own == "cluster.id":
+        if row not in self.conditions:
+            self.conditions[row] = []
+            self.conditions[row] += self._runs(row)
+        if own in facts.scalars or own == "cluster.count":
+            self.conditions[row].append(v == self._variable(own))
+        elif own == "cluster.id":
             self.solver.add(v >= 0, v < self._variable("cluster.count"))
         elif own == f"cluster.{facts.axis}" or own == "pair.i":
             self.solver.add(v >= 0, v < facts.cluster)
@@ -163,36 +173,34 @@ class Arithmetic:
             self.solver.add(v >= 0, v < role.plan.instances)
         elif own == "warp":
             self.solver.add(v >= 0, v < (role.plan.warps if role else facts.warps))
-        elif not self._index(v, row, own):
+        elif not any(isinstance(n, Loop) and n.var == own for n, _ in around(row)):
             self.opaque[name] = own
-        if row not in self.guarded:
-            self.guarded.add(row)
-            self._guards(row)
         return v
 
-    def _index(self, v, row: Row, own: str) -> bool:
-        """An index of a loop around the fact: between its bounds, and a whole number of steps from the first."""
-        loop = next((n for n, _ in around(row) if isinstance(n, Loop) and n.var == own), None)
-        if loop is None:
-            return False
-        lo, hi, step = (owned(e, row, self.rows.facts, self.origins) for e in (loop.lo, loop.hi, loop.step))
-        first, last = self._try(lo), self._try(hi)
-        if first is not None:
-            self.solver.add(v >= first)
-        if last is not None:
-            self.solver.add(v < last)
-        if first is not None and isinstance(step, Int) and step.value > 1:
-            self.solver.add((v - first) % step.value == 0)
-        return first is not None and last is not None and not names_in((lo, hi)) & self.opaque.keys()
-
-    def _guards(self, row: Row) -> None:
-        """The conditions of the branches around a fact, those of them that speak of nothing that is set on the way."""
+    def _runs(self, row: Row) -> list:
+        """What holds where a fact's statement runs: indices of the loops around lie between their bounds, branches are taken; of these
+        what speaks of nothing that is set on the way."""
+        out = []
         for node, first in around(row):
             if isinstance(node, Branch):
                 test = owned(node.test, row, self.rows.facts, self.origins)
-                term = self._try(test)
-                if term is not None and not names_in(test) & self.opaque.keys():
-                    self.solver.add(term if first else self.z3.Not(term))
+                if (term := self._try(test)) is not None and not self._opaque(test):
+                    out.append(term if first else self.z3.Not(term))
+            elif isinstance(node, Loop):
+                out += self._index(node, row)
+        return out
+
+    def _index(self, loop: Loop, row: Row) -> list:
+        index, lo, hi = (owned(e, row, self.rows.facts, self.origins) for e in (Name(loop.var), loop.lo, loop.hi))
+        v, first, last = self._named(index.id), self._try(lo), self._try(hi)
+        if first is None or last is None or self._opaque((lo, hi)):
+            self.opaque[index.id] = loop.var
+            return []
+        whole = [(v - first) % loop.step.value == 0] if isinstance(loop.step, Int) and loop.step.value > 1 else []
+        return [v >= first, v < last, *whole]
+
+    def _opaque(self, e) -> bool:
+        return bool(names_in(e) & self.opaque.keys())
 
 
 class _Untranslatable(Exception):

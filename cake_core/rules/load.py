@@ -118,9 +118,9 @@ def _fix(fields: Fields, help: Template | None) -> str:
 
 def _at(fields: Fields, variables: dict[str, Sort], shape: str) -> str:
     """The variable whose fact a finding points at: the first of a match, the end of a path, the event of a protocol."""
-    usual = {"path": "to" if "to" in variables else "from", "protocol": "event"}.get(shape) or next(iter(variables))
+    usual = {"path": "to" if "to" in variables else "from", "protocol": "event"}.get(shape) or next(iter(variables), "")
     at = fields.text("at", usual)
-    if at not in variables:
+    if fields.node_of("at") is not None and at not in variables:
         raise fail("rules/value", f"'at' is one of {', '.join(variables)}", fields.node_of("at").span)
     return at
 
@@ -195,7 +195,7 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
         if gone.id in rules:
             sink.error("rules/repeated", f"'{gone.id}' is removed and there", rules[gone.id].span)
     sink.stop_if_errors()
-    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, digest(folder), distribution)
+    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, distribution)
 
 
 def _belongs(rule: Rule, namespace: str, folder: str) -> None:

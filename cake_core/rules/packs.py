@@ -92,7 +92,8 @@ def _stamp(folder: Path) -> tuple:
     """What changes when a file of the pack does: a pack is read once a process."""
     if not folder.is_dir():
         return ()
-    return tuple(sorted((str(p), s.st_mtime_ns, s.st_size) for p in folder.rglob("*.yaml") for s in (p.stat(),)))
+    files = (folder / "pack.yaml", *folder.glob("rules/*/rule.yaml"))
+    return tuple(sorted((str(p), s.st_mtime_ns, s.st_size) for p in files if p.is_file() for s in (p.stat(),)))
 
 
 @lru_cache(maxsize=64)

@@ -18,6 +18,7 @@ GRAMMAR = Path(__file__).parent / "rules.lark"
 #: Longest text of one expression, and how deep it may nest: what is evaluated recursively must not choose the depth.
 MAX_TEXT = 8000
 MAX_NESTING = 60
+MAX_DEPTH = 120
 
 
 @frozen
@@ -119,6 +120,7 @@ class _Run:
         self.states = [self.tables.start]
         self.values: list = []
         self.places: list[tuple[int, int]] = []
+        self.depths: list[int] = []  # of the nodes, one under the other: what reads them is recursive
 
     def run(self) -> ast.Node:
         for token in lex(self.source):
@@ -129,17 +131,24 @@ class _Run:
                 self.states.append(action)
                 self.values.append(token)
                 self.places.append((token.start, token.end))
+                self.depths.append(0)
             elif not (token.kind == "$END" and self.states[-1] == self.tables.accept):
                 raise self.unexpected(token, before)
-            if len(self.states) > 40 * MAX_NESTING:
-                raise fail("rules/syntax", "the expression nests too deep", self.source.span(token.start, token.end))
         return self.values[-1]
 
     def reduce(self, rule) -> None:
         n = rule.length
         kids = self.values[-n:]
         place = (self.places[-n][0], self.places[-1][1])
-        del self.values[-n:], self.places[-n:], self.states[-n:]
+        depth = max(self.depths[-n:]) + (rule.build != "_pass")
+        if depth > MAX_DEPTH:
+            raise fail(
+                "rules/syntax",
+                f"the expression nests more than {MAX_DEPTH} deep",
+                self.source.span(*place),
+                fix="give parts of it names with 'define'",
+            )
+        del self.values[-n:], self.places[-n:], self.states[-n:], self.depths[-n:]
         if rule.build == "_pass":
             value = kids[rule.plan[0]]
         else:
@@ -154,6 +163,7 @@ class _Run:
             value = picked if rule.build in ("_list", "items") else _BUILD[rule.build](picked, self.source.span(*place))
         self.values.append(value)
         self.places.append(place)
+        self.depths.append(depth)
         self.states.append(self.tables.actions[self.states[-1]][rule.origin])
 
     def unexpected(self, token: Token, states: list[int]):

@@ -183,7 +183,7 @@ class _Flow:
                 self.put(("barrier", act.barrier.name), f"'{act.barrier.name}'", state)
             case Wait():
                 self.take(("barrier", act.barrier.name), state)
-            case Meet() if act.scope != "warp":
+            case Meet() if act.scope != "warp" and row["part"] == "role":  # outside, all threads are one way already
                 number = expr_text(act.id) if act.id is not None else ""
                 self.put((act.scope, number), f"named barrier {number}" if number else f"a barrier of the {act.scope}", state)
                 if act.waits:

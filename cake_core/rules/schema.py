@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from pathlib import Path as File
 
@@ -156,7 +155,7 @@ class Removed:
 
 @frozen
 class Pack:
-    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `digest`: sha256 of its files."""
+    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `distribution`: who brings it."""
 
     name: str
     namespace: str
@@ -166,6 +165,4 @@ class Pack:
     rules: tuple[Rule, ...]
     suites: Mapping[str, tuple[Mapping[str, str], ...]]
     removed: tuple[Removed, ...] = ()
-    digest: str = ""
     distribution: str = ""
-    problems: tuple = field(default=())

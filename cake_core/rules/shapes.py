@@ -69,10 +69,10 @@ class Reader:
             inner = Passage(hole.group(1), whole.file, lambda offset, start=start: whole.place(start + offset))
             pieces.append(checked(parse(inner), Scope(variables, self.definitions), None))
             at = hole.end()
-        rest = whole.text[at:]
-        if "{" in rest or "}" in rest:
+        pieces.append(whole.text[at:].rstrip())
+        if any("{" in p or "}" in p for p in pieces if isinstance(p, str)):
             raise fail("rules/value", "a brace in a text has no partner", found.span)
-        return Template((*pieces, rest.rstrip()))
+        return Template(tuple(pieces))
 
 
 def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Definition]:

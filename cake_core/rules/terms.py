@@ -15,9 +15,10 @@ Origins = dict[str, tuple[Row, str]]
 
 
 def owned(e, row: Row, facts: Facts, origins: Origins):
-    """The expression as it is where `row`'s statement runs. Parameters are the same everywhere and keep their names."""
+    """The expression as it is where `row`'s statement runs. Parameters are the same everywhere; they keep their names where the
+    statement runs whatever they are."""
     if isinstance(e, Name):
-        if e.id in facts.scalars or e.id == "cluster.count":
+        if (e.id in facts.scalars or e.id == "cluster.count") and not around(row):
             return e
         name = f"{e.id}@{row.relation}/{row.id}"
         origins[name] = (row, e.id)
