@@ -69,6 +69,8 @@ class Cut:
 
     def done(self, b: Barrier, s: Stream, ordinal: z3.ArithRef) -> z3.BoolRef:
         """Whether a stream has done its part of the phase of an ordinal, or will without waiting: who waits at a meeting has come."""
+        if b.short:
+            return z3.BoolVal(False)
         n = self.count(s.agent.key, s.key)
         if b.mbarrier or not b.waiting[s.agent.key]:
             return n >= ordinal + 1

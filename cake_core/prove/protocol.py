@@ -6,12 +6,14 @@ that the text's stage and parity are those of the ordinal. What is not in this f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import z3
 
 from cake_core.effects import Issuer, Mode
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Facts, Meet, Wait, WithBytes, WithGroup
+from cake_core.ir.nodes import Int
 from cake_core.prove.agents import Agent
 from cake_core.prove.numbers import literal
 from cake_core.prove.sums import Sums
@@ -28,6 +30,7 @@ class Stream:
     weight: int
     sites: list[Site] = field(default_factory=list)
     engine: str | None = None  # arrives when that engine is done
+    expects: int = 0  # bytes announced with an arrival
 
 
 @dataclass(slots=True)
@@ -46,6 +49,13 @@ class Barrier:
     waiting: dict[str, bool] = field(default_factory=dict)  # at a meeting: whether the agent waits there
     threads: set = field(default_factory=set)  # how many a meeting waits for, as its places say
     mbarrier: bool = True
+
+    @property
+    def short(self) -> bool:
+        """Whether its phases get less than they count, so that none is ever complete."""
+        return self.mbarrier and (
+            sum(s.weight for s in self.arrivals) < self.count or sum(s.expects for s in self.arrivals) > sum(s.weight for s in self.copies)
+        )
 
     @property
     def text(self) -> str:
@@ -82,28 +92,47 @@ class Protocol:
             case Arrive(ref) | EngineArrive(ref):
                 for cta in reached(act, agent):
                     b = self._barrier(ref.name, cta)
-                    key = arrival(site.event.acts[number], self.runs[agent.key].turns[site.event.id, number])
+                    key = arrival(site.event.acts[number], self.runs[agent.key].counting.turns[site.event.id, number])
                     engine = act.engine if isinstance(act, EngineArrive) else None
                     s = self._stream(b.arrivals, agent, key, agent.arrivals(site.event), site)
                     s.engine = s.engine or engine
+                    s.expects = act.expect if isinstance(act, Arrive) else 0
                     self._in_ring(site, ref, key, b)
             case Access(mode=Mode.WRITE, completion=WithBytes() as done):
                 for cta in destinations(done, agent):
                     b = self._barrier(done.barrier.name, cta)
-                    key = copied(site.event.acts[number].completion, self.runs[agent.key].turns[site.event.id, number])
+                    key = copied(site.event.acts[number].completion, self.runs[agent.key].counting.turns[site.event.id, number])
                     self._stream(b.copies, agent, key, done.bytes, site)
                     self._in_ring(site, done.barrier, key, b)
-            case Meet(scope, id, threads, waits) if scope != "warp":
-                name = f"barrier {id.value}" if id is not None else f"the {scope}'s meeting"
+            case Meet(scope, _, threads, waits) if scope != "warp" or agent.apart:
+                name = meeting_name(act, agent)
                 cta = agent.cta if scope != "cluster" else -1
                 b = self.barriers.setdefault((name, cta), Barrier(name, cta, 1, threads or 0, mbarrier=False))
-                key = meeting(site.event.acts[number], self.runs[site.agent.key].ids)
+                key = meeting(site.event.acts[number], self.runs[site.agent.key].counting.ids)
                 b.threads.add(threads)
                 self._stream(b.arrivals, agent, key, agent.arrivals(site.event), site)
                 if waits:
                     self._stream(b.waits, agent, key, 0, site)
                 if b.waiting.setdefault(agent.key, waits) != waits:
                     raise Unanalysed(f"'{name}' is met by one warp both with and without waiting", site.event.span)
+
+    def uncovered(self) -> Iterator[tuple[Barrier, str]]:
+        """Barriers whose phases get more than they count, or meetings that some do not come to. (Less is a wait that never ends: `short`.)"""
+        for b in self.barriers.values():
+            came = sum(s.weight for s in b.arrivals)
+            if b.mbarrier and (b.arrivals or b.waits):
+                if came > b.count:
+                    yield b, f"counts {b.count} arrivals a phase, and gets {came}"
+                expected, brought = sum(s.expects for s in b.arrivals), sum(s.weight for s in b.copies)
+                if expected < brought:
+                    yield b, f"expects {expected} bytes a phase, and gets {brought}"
+            elif not b.mbarrier and b.name.startswith("barrier "):
+                if b.threads != {came}:
+                    yield b, f"is met by {came} threads, and waits for {' or '.join(map(str, sorted(b.threads, key=str)))}"
+            elif not b.mbarrier and b.cta >= -1 and not b.name.endswith("lanes"):
+                missing = [r.agent.text for r in self.runs.values() if b.cta in (-1, r.agent.cta) and all(s.agent is not r.agent for s in b.arrivals)]
+                if missing:
+                    yield b, f"is not met by {missing[0]}"
 
     def _told_apart(self) -> None:
         """What one agent does to a barrier is one stream."""
@@ -125,9 +154,9 @@ class Protocol:
                     match act:
                         case Wait(ref):
                             stops.append((ref.name, site.guard.get_id(), site.count(("wait", ref.name)).get_id(), str(act)))
-                        case Meet(scope, id) if scope != "warp" and act.waits:
-                            k = meeting(site.event.acts[number], self.runs[site.agent.key].ids)
-                            name = f"barrier {id.value}" if id is not None else f"the {scope}'s meeting"
+                        case Meet(scope) if act.waits and (scope != "warp" or run.agent.apart):
+                            k = meeting(site.event.acts[number], self.runs[site.agent.key].counting.ids)
+                            name = meeting_name(act, run.agent)
                             alone = len(own[name, run.agent.cta if scope != "cluster" else -1]) == 1
                             stops.append(("alone" if alone else name, site.guard.get_id(), site.count(k).get_id()))
             way = (run.agent.cta, run.agent.role.name, *stops)
@@ -179,6 +208,14 @@ class Protocol:
             if z3.is_true(z3.simplify(p == expected)) or self.sums.holds(p == expected, site.guard):
                 return credit
         raise Unanalysed(f"the parity that '{b.name}' is waited for with does not follow the number of waits", site.event.span)
+
+
+def meeting_name(act: Meet, agent: Agent) -> str:
+    if act.id is not None:
+        if not isinstance(act.id, Int):
+            raise Unanalysed("the id of a named barrier is not a constant")
+        return f"barrier {act.id.value}"
+    return f"the meeting of {agent.role.name}[{agent.instance}]'s lanes" if act.scope == "warp" else f"the {act.scope}'s meeting"
 
 
 def destinations(done: WithBytes, agent: Agent) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cake_core.facts import Row, Rows
 from cake_core.prove.protocol import Stream
 from cake_core.prove.solve import Cuts, Found, Result
-from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, may_share, together, uses_of
+from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, lagging, may_lag, may_share, together, uses_of
 from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
@@ -31,7 +31,7 @@ class Prover:
         if given:
             return unknown("that a kernel does not hang is proved for all its runs or not at all")
         if self._deadlock is None:
-            self._deadlock = self._asked(lambda cuts: self._told(cuts.blocked(), self._telling.deadlock))
+            self._deadlock = self._asked(self._hang)
         return self._deadlock
 
     def ordered(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
@@ -79,6 +79,12 @@ class Prover:
             raise AttributeError(name)
         return lambda *args, given=(): unknown(f"no prover is at hand that decides '{name}'")
 
+    def _hang(self, cuts: Cuts) -> Answer:
+        """The counts first: what is said of phases is so only where each gets what it counts."""
+        for b, what in cuts.protocol.uncovered():
+            return Answer(Standing.VIOLATED, f"{b.text} {what}")
+        return self._told(cuts.blocked(), self._telling.deadlock)
+
     # --- questions -------------------------------------------------------------------------------------------------
 
     def _ordered(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool) -> Answer:
@@ -93,9 +99,16 @@ class Prover:
             if same_bytes and x.cta != y.cta or in_order(x, y):
                 continue
             for late, first in _orders(x, y):
-                answer = self._told(together(cuts, late, first, same_bytes), self._telling.race, late, first)
-                if answer.standing is not Standing.PROVED:
-                    return answer
+                answers = [
+                    PROVED
+                    if late.agent is first.agent and not first.asynchronous
+                    else self._told(together(cuts, late, first, same_bytes), self._telling.race, late, first)
+                ]
+                if may_lag(late, first):
+                    answers.append(self._told(lagging(cuts, late, first, same_bytes), self._telling.race, late, first))
+                for answer in answers:
+                    if answer.standing is not Standing.PROVED:
+                        return answer
         return PROVED
 
     def _phases(self, cuts: Cuts, sync: Row) -> Iterator[Answer]:
@@ -164,9 +177,9 @@ class Prover:
 
 def _orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
     """Which begins while the other may run: each may begin while an asynchronous one runs, and two that are over at once meet at their places."""
-    if y.asynchronous or not x.asynchronous:
+    if y.asynchronous or not x.asynchronous or may_lag(x, y):
         yield x, y
-    if x.asynchronous and x is not y:
+    if x is not y and (x.asynchronous or may_lag(y, x)):
         yield y, x
 
 

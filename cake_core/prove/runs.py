@@ -7,7 +7,7 @@ from dataclasses import replace
 from cake_core.facts.schema import Facts
 from cake_core.prove.agents import Agent
 from cake_core.prove.sums import Sums
-from cake_core.prove.text import deciding, meeting_ids, specialised
+from cake_core.prove.text import Counting, deciding, meeting_ids, specialised
 from cake_core.prove.walk import Run, run_of
 
 
@@ -23,5 +23,5 @@ def runs_of(agents: tuple[Agent, ...], facts: Facts, sums: Sums) -> dict[str, Ru
         if key not in walked:
             walked[key] = run_of(agent, facts, sums)
         sites = [replace(s, agent=agent, acts=specialised(s.event, constants) if s.event else ()) for s in walked[key].sites]
-        out[agent.key] = Run(agent, sites, ids, walked[key].turns)
+        out[agent.key] = Run(agent, sites, Counting(ids, walked[key].counting.turns, agent.apart))
     return out

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import z3
 
 from cake_core.effects import Issuer, Mode
-from cake_core.facts.schema import Access, AtOnce, Event, Facts, Region, WithBytes, WithCommit, WithGroup
+from cake_core.facts.schema import Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit, WithGroup
 from cake_core.ir.nodes import Int
 from cake_core.prove.agents import Agent
 from cake_core.prove.cut import Moment
 from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import Barrier, Stream, destinations
 from cake_core.prove.solve import NONE, Cuts, Found, Result
-from cake_core.prove.text import Unanalysed, copied
+from cake_core.prove.text import LANES, Unanalysed, copied
 from cake_core.prove.walk import Run, Site
 
 
@@ -46,6 +46,11 @@ class Use:
     @property
     def asynchronous(self) -> bool:
         return not isinstance(self.access.completion, AtOnce)
+
+    @property
+    def lanes(self) -> str:
+        """The queue of its warp's lanes, of what is over at once (`text.LANES`)."""
+        return LANES[self.site.event.by is By.ALL]
 
     @property
     def writes(self) -> bool:
@@ -112,7 +117,7 @@ def in_order(a: Use, b: Use) -> bool:
     if a.agent is not b.agent:
         return False
     if not (a.asynchronous or b.asynchronous):
-        return True
+        return a.lanes == b.lanes
     if a.site is b.site and not (a is b and a.writes):
         return True
     return isinstance(a.access.completion, WithCommit) and a.access.completion == b.access.completion
@@ -141,6 +146,38 @@ def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
     return cuts.consistent(state, late.key, first.key)
 
 
+def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
+    """`late` is about to begin, and lanes that run `first` may not have done so, though their warp is known to be past it: whoever
+    speaks for the warp has not met them."""
+    cut, then = cuts.cut, Moment(first.site, "~", first.run)
+    access = ("access", first.site.event.id, first.number)
+    state = [cut.at[late.key][late.site.number], then.guard, then.count(access) < cut.count(first.key, access)]
+    state.append(then.count(("commit", first.lanes)) >= cut.count(first.key, ("retired", first.lanes)))
+    for b in cuts.protocol.barriers.values():  # who has passed a meeting has met those who still stand at it
+        mine, theirs = ([s for s in b.arrivals if s.agent is use.agent] if not b.mbarrier else [] for use in (late, first))
+        for s in theirs:
+            state += [
+                z3.Implies(cut.place(s), cut.count(late.key, m.key) <= cut.count(first.key, s.key)) for m in mine if late.agent is not first.agent
+            ]
+    if same_bytes:
+        shared = _shared(cuts, late, _at(cuts, late), first, then.here)
+        if shared is None:
+            return NONE
+        state += shared
+        if _one_statement(late, first):
+            state.append(cut.count(late.key, access) != then.count(access))
+    return cuts.consistent(state, late.key, first.key)
+
+
+def may_lag(late: Use, first: Use) -> bool:
+    """Whether someone may speak for lanes that he has not met: of another warp, all lanes' accesses are spoken for by one of them."""
+    if first.asynchronous or first.agent.apart:
+        return False
+    if late.agent is first.agent:
+        return late.site.event.by is not first.site.event.by
+    return first.site.event.by is By.ALL and any(s.event is not None and s.event.by is not By.ALL for s in first.run.sites)
+
+
 def in_flight(cuts: Cuts, use: Use) -> Found:
     """Active when its role has ended; of what a barrier announces, when all roles of the CTA have."""
     cut, then = cuts.cut, Moment(use.site, "~", use.run)
@@ -162,7 +199,7 @@ def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
     cut, completion = cuts.cut, use.access.completion
     event = use.site.event
     issued = (
-        copied(event.acts[use.number].completion, use.run.turns[event.id, use.number])
+        copied(event.acts[use.number].completion, use.run.counting.turns[event.id, use.number])
         if isinstance(completion, WithBytes)
         else ("access", event.id, use.number)
     )

@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cake_core.effects import Mode
-from cake_core.facts.schema import Access, Arrive, Block, Branch, Commit, Drain, EngineArrive, Event, Loop, Meet, Node, Wait, While, WithBytes
+from cake_core.facts.schema import (
+    Access,
+    Arrive,
+    AtOnce,
+    Block,
+    Branch,
+    By,
+    Commit,
+    Drain,
+    EngineArrive,
+    Event,
+    Loop,
+    Meet,
+    Node,
+    Wait,
+    While,
+    WithBytes,
+)
 from cake_core.facts.schema import walk as nodes
 from cake_core.ir.nodes import Int
 from cake_core.ir.places import names
@@ -28,25 +46,53 @@ class Unanalysed(Exception):
 # --- what an event counts ----------------------------------------------------------------------------------------
 
 
-def streams(event: Event, ids: dict[str, str], turns: dict[tuple[int, int], int]) -> list[Key]:
-    """What has happened once more when the event has. Barriers of a CTA are told apart by how the text names it, so that agents that
-    do the same count the same."""
-    out: list[Key] = []
-    for number, a in enumerate(event.acts):
-        match a:
-            case Wait():
-                out.append(("wait", a.barrier.name))
-            case Arrive() | EngineArrive():
-                out.append(arrival(a, turns[event.id, number]))
-            case Commit(queue):
-                out.append(("commit", queue))
-            case Meet(scope) if scope != "warp":
-                out.append(meeting(a, ids))
-            case Access(mode=Mode.WRITE, completion=WithBytes()):
-                out.append(copied(a.completion, turns[event.id, number]))
-            case Access() if a.region.memory in ("shared", "tensor"):
-                out.append(("access", event.id, number))
-    return out
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How a run counts. `ids`: of meetings, as the text writes them, by the one that stands for the same number; `turns`: of arrivals and
+    copies (`arrival_turns`); `apart`: lanes of a warp meet as warps do."""
+
+    ids: dict[str, str]
+    turns: dict[tuple[int, int], int]
+    apart: bool
+
+    def streams(self, event: Event) -> list[Key]:
+        """What has happened once more when the event has. Barriers of a CTA are told apart by how the text names it, so that agents
+        that do the same count the same."""
+        out: list[Key] = []
+        for number, a in enumerate(event.acts):
+            match a:
+                case Wait():
+                    out.append(("wait", a.barrier.name))
+                case Arrive() | EngineArrive():
+                    out.append(arrival(a, self.turns[event.id, number]))
+                case Commit(queue):
+                    out.append(("commit", queue))
+                case Meet() if a.scope != "warp" or self.apart:
+                    out.append(meeting(a, self.ids))
+                case Access(mode=Mode.WRITE, completion=WithBytes()):
+                    out.append(copied(a.completion, self.turns[event.id, number]))
+                case Access() if a.region.memory in ("shared", "tensor"):
+                    out.append(("access", event.id, number))
+        if (lanes := lane_queue(event)) is not None:
+            out.append(("commit", lanes))
+        return out
+
+    def drains(self, event: Event) -> list[Drain]:
+        """Groups that are known to be complete behind the event. Where lanes meet, and where each of them arrives, what they did is done."""
+        out = [a for a in event.acts if isinstance(a, Drain)]
+        if any(isinstance(a, Meet) or isinstance(a, Arrive) and event.by is By.ALL for a in event.acts):
+            out += [Drain(q, 0, False) for q in LANES.values()]
+        return out
+
+
+#: What some lanes of a warp did, and others do not know done until they meet: queues of groups of one access.
+LANES = {True: "all lanes", False: "the leader"}
+
+
+def lane_queue(event: Event) -> str | None:
+    """The queue of an event that touches shared memory at once."""
+    touches = any(isinstance(a, Access) and a.region.memory in ("shared", "tensor") and isinstance(a.completion, AtOnce) for a in event.acts)
+    return LANES[event.by is By.ALL] if touches else None
 
 
 def arrival(a: Arrive | EngineArrive, turn: int) -> Key:
@@ -112,40 +158,25 @@ def reached(a: Arrive | EngineArrive, agent: Agent) -> tuple[int, ...]:
 # --- what of a text decides something ------------------------------------------------------------------------------
 
 
-def changed(block: Block, agent: Agent, needed: frozenset[str], ids: dict[str, str], turns: dict[tuple[int, int], int]) -> Iterator[Key]:
+def changed(block: Block, agent: Agent, needed: frozenset[str], counting: Counting) -> Iterator[Key]:
     """Keys of all that a block may count or set."""
     for e in nodes(block):
         if not isinstance(e, Event):
             continue
         if agent.runs(e):
-            yield from streams(e, ids, turns)
-            for a in e.acts:
-                if isinstance(a, Drain):
-                    yield ("read", a.queue)
-                    if not a.reads_only:
-                        yield ("retired", a.queue)
+            yield from counting.streams(e)
+            for a in counting.drains(e):
+                yield ("read", a.queue)
+                if not a.reads_only:
+                    yield ("retired", a.queue)
         yield from (("var", s.name) for s in e.sets if s.name in needed)
 
 
-def matters(node: Node, agent: Agent, needed: frozenset[str]) -> bool:
+def matters(node: Node, agent: Agent, needed: frozenset[str], counting: Counting) -> bool:
     """Whether a node does something that others see, or sets a name that decides something."""
     if not isinstance(node, Event):
         return isinstance(node, While)
-    return bool(agent.runs(node) and _counts(node)) or any(s.name in needed for s in node.sets)
-
-
-def _counts(e: Event) -> bool:
-    for a in e.acts:
-        match a:
-            case Wait() | Arrive() | EngineArrive() | Commit() | Drain():
-                return True
-            case Meet(scope):
-                if scope != "warp":
-                    return True
-            case Access():
-                if a.region.memory in ("shared", "tensor"):
-                    return True
-    return False
+    return bool(agent.runs(node) and (counting.streams(node) or counting.drains(node))) or any(s.name in needed for s in node.sets)
 
 
 def needed_names(block: Block, regions: bool = True) -> frozenset[str]:

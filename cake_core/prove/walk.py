@@ -21,7 +21,7 @@ from cake_core.prove.agents import Agent, Constants, specialise
 from cake_core.prove.loops import Closing, State, opaque
 from cake_core.prove.numbers import ZERO, Env, Num, digest, literal
 from cake_core.prove.sums import Sums
-from cake_core.prove.text import Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised, streams
+from cake_core.prove.text import Counting, Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ class Run:
 
     agent: Agent
     sites: list[Site]
-    ids: dict[str, str] = field(default_factory=dict)  # of meetings: what the text writes, as the run counts them
-    turns: dict[tuple[int, int], int] = field(default_factory=dict)  # of arrivals, by event and act: how many of its stretch stand in front
+    counting: Counting
 
     @property
     def end(self) -> Site:
@@ -70,7 +69,7 @@ def run_of(agent: Agent, facts: Facts, sums: Sums) -> Run:
     walker = _Walker(agent, facts, sums)
     state = walker.block((*agent.role.body, *facts.after), {}, (), (), record=True)
     walker.site(None, (), state, (), ())
-    return Run(agent, walker.sites, walker.ids, walker.turns)
+    return Run(agent, walker.sites, walker.counting)
 
 
 @dataclass(slots=True)
@@ -81,13 +80,12 @@ class _Walker:
     sites: list[Site] = field(default_factory=list)
     constants: Constants = field(init=False)
     needed: frozenset[str] = field(init=False)  # names whose values decide something
-    ids: dict[str, str] = field(init=False)
-    turns: dict[tuple[int, int], int] = field(init=False)
+    counting: Counting = field(init=False)
 
     def __post_init__(self) -> None:
         self.constants = self.agent.constants(self.facts)
-        self.turns = arrival_turns((*self.agent.role.body, *self.facts.after))
-        self.ids = meeting_ids((*self.agent.role.body, *self.facts.after), self.constants)
+        block = (*self.agent.role.body, *self.facts.after)
+        self.counting = Counting(meeting_ids(block, self.constants), arrival_turns(block), self.agent.apart)
         self.needed = needed_names((*self.agent.role.body, *self.facts.after))
 
     # --- places ----------------------------------------------------------------------------------------------------
@@ -126,16 +124,15 @@ class _Walker:
     def _event(self, e: Event, state: State, frames, guards, record: bool) -> State:
         if self.agent.runs(e):
             acts = specialised(e, self.constants)
-            counted = streams(e, self.ids, self.turns)
-            if record and (counted or any(isinstance(a, Drain) for a in acts)):
-                self.site(e, acts, state, frames, guards)
-            if counted or any(isinstance(a, Drain) for a in acts):
+            counted, drains = self.counting.streams(e), self.counting.drains(e)
+            if counted or drains:
+                if record:
+                    self.site(e, acts, state, frames, guards)
                 state = dict(state)
                 for key in counted:
                     state[key] = z3.simplify(state.get(key, ZERO) + 1)
-                for a in acts:
-                    if isinstance(a, Drain):
-                        self._drain(a, state)
+                for drain in drains:
+                    self._drain(drain, state)
         if any(s.name in self.needed for s in e.sets):
             state = dict(state)
             env = self.env(state, frames)
@@ -164,7 +161,7 @@ class _Walker:
     # --- branches --------------------------------------------------------------------------------------------------
 
     def _branch(self, b: Branch, state: State, frames, guards, record: bool) -> State:
-        if not any(matters(n, self.agent, self.needed) for n in nodes((*b.then, *b.other))):
+        if not any(matters(n, self.agent, self.needed, self.counting) for n in nodes((*b.then, *b.other))):
             return state
         test = z3.simplify(self._test(specialise(b.test, self.constants), self.env(state, frames), frames))
         if z3.is_true(test):
@@ -193,7 +190,7 @@ class _Walker:
     def _while(self, w: While, state: State, frames) -> State:
         """Leaves opaque values, the same for the same text from the same values. Nothing that others see may happen inside."""
         inside = [n for n in nodes(w.body) if isinstance(n, Event)]
-        if any(self.agent.runs(e) and streams(e, self.ids, self.turns) for e in inside):
+        if any(self.agent.runs(e) and self.counting.streams(e) for e in inside):
             raise Unanalysed("a `while` with synchronisation or shared memory inside", w.span)
         keys = [("var", s.name) for e in inside for s in e.sets if s.name in self.needed]
         if not keys:
@@ -207,7 +204,7 @@ class _Walker:
     # --- loops -----------------------------------------------------------------------------------------------------
 
     def _loop(self, l: Loop, state: State, frames, guards, record: bool) -> State:
-        if not any(matters(n, self.agent, self.needed) for n in nodes(l.body)):
+        if not any(matters(n, self.agent, self.needed, self.counting) for n in nodes(l.body)):
             return state
         frame = self._frame(l, state, frames)
         at_head, behind = self._closed(l, frame, state, frames)
@@ -237,7 +234,7 @@ class _Walker:
         """The state at the head of iteration `frame.index`, and behind the loop. Variables are closed first: what is counted may
         depend on them, and not the other way round."""
         entry = {k: t for k, t in entry.items() if k[0] != "closed"}
-        moved = dict.fromkeys(changed(l.body, self.agent, self.needed, self.ids, self.turns))
+        moved = dict.fromkeys(changed(l.body, self.agent, self.needed, self.counting))
         inner = (*frames, frame)
         at, behind = dict(entry), dict(entry)
         left = [k for k in moved if k[0] == "var" and k in entry]  # other names live in the body alone
