@@ -22,7 +22,7 @@ from cake_core.ir.printer import expr_text, program_text
 from cake_core.ir.recipe import plan_info
 from cake_core.lower import device_check, lower
 from cake_core.plugins import Registry, Status
-from cake_core.rules import find_packs
+from cake_core.rules import Rulebook, rulebook
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
 
@@ -70,20 +70,22 @@ def build(
     program: Program | None = None,
     kernel: str | None = None,
     assembler: Assembler | None = None,
+    book: Rulebook | None = None,
     on_step=lambda step: None,
 ) -> Build:
     """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
 
     `program`: the text, where it was parsed already. `kernel`: which of a text with several. `arch`: which of its targets, by
     exact name; may be left out where it has one.
-    `overrides`: constants by name. `on_step` is told the name of each step as it starts.
+    `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `on_step` is told the name of each step as it starts.
     """
     front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)
     program, chosen, target = front.program, front.chosen, front.arch
     schedule, derived, typed, findings = front.schedule, front.derived, front.typed, list(front.findings)
 
     on_step("check")
-    findings += check(typed, registry, target)
+    book = book or rulebook()
+    findings += check(typed, registry, target, book)
     if any(d.severity is Severity.ERROR for d in findings):
         raise CakeError(*findings)
 
@@ -100,7 +102,7 @@ def build(
 
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
-    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text)
+    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book)
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
 
@@ -194,7 +196,7 @@ def _listed(names) -> str:
 # --- the artifact ------------------------------------------------------------------------------------------------
 
 
-def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text) -> tuple[Manifest, dict[str, bytes]]:
+def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
     files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
@@ -225,7 +227,7 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
         unproved=NOT_ANALYSED,
-        compiler=compiler(registry, assembled),
+        compiler=compiler(registry, book, assembled),
         hashes=hashes,
         assembled=usage(assembled) if assembled else None,
     )
@@ -300,9 +302,9 @@ def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
     return tuple(rows)
 
 
-def compiler(registry, assembled: Assembled | None) -> dict:
+def compiler(registry, book: Rulebook, assembled: Assembled | None) -> dict:
     plugins = {p.name: p.version for p in registry.plugins if p.status is Status.ACTIVE}
-    return {"cake": __version__, "plugins": plugins, "rules": {p.name: p.version for p in find_packs()}, "assembler": assembled.assembler.version if assembled else None}
+    return {"cake": __version__, "plugins": plugins, "rules": book.versions, "assembler": assembled.assembler.version if assembled else None}
 
 
 def usage(assembled: Assembled) -> dict:

@@ -50,6 +50,19 @@ def parse_setting(text: str) -> tuple[str, int | float | bool]:
     raise click.BadParameter(f"'{value}' is no number, true or false", param_hint="--set")
 
 
+def rule_options(command):
+    """Which rules are judged: --pack, --preview."""
+    command = click.option("--preview", is_flag=True, help="Judge rules in preview too; what they find fails nothing.")(command)
+    return click.option("--pack", "packs", multiple=True, metavar="DIR", help="A folder with a rule pack; may be repeated.")(command)
+
+
+def rules_of(packs: tuple[str, ...] = (), preview: bool = False):
+    """The rules that the options ask for. Raises CakeError where a pack can't be read."""
+    from cake_core.rules import rulebook
+
+    return rulebook(tuple(map(Path, packs)), preview)
+
+
 def build_options(command):
     """What every command takes that builds: --arch, --kernel, --set, --ptxas."""
     for option in (
@@ -83,10 +96,11 @@ def assembler_or_finding(ptxas: str | None, required: bool):
 @click.command("build", epilog=EPILOG)
 @click.argument("file")
 @build_options
+@rule_options
 @click.option("-o", "--output", metavar="PATH", help="Folder of the artifact, or the file of --emit. [default: out/KERNEL.ARCH; stdout]")
 @click.option("--emit", type=click.Choice(tuple(EMITTED)), help="Write this alone, to -o or stdout, instead of an artifact.")
 @format_options
-def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) -> int:
+def command(file, arch, kernel, settings, ptxas, packs, preview, output, emit, format, as_json) -> int:
     """Compile one kernel of FILE ('-' is stdin) to an artifact folder.
 
     Prints roles, shared memory, pipelines, registers and what was not analysed.
@@ -101,7 +115,7 @@ def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) 
     try:
         source = read_source(file)
         sources[source.name] = source
-        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], quiet=format in MACHINE)
+        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], rules_of(packs, preview), quiet=format in MACHINE)
     except CakeError as error:
         print_findings(error.diagnostics, sources, format)
         return exits.code_of(error.diagnostics)
@@ -119,13 +133,13 @@ def command(file, arch, kernel, settings, ptxas, output, emit, format, as_json) 
     return exits.code_of(findings)
 
 
-def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, quiet: bool) -> tuple[Build, tuple[Diagnostic, ...]]:
+def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, book, quiet: bool) -> tuple[Build, tuple[Diagnostic, ...]]:
     """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. Raises CakeError."""
     from cake_core.pipeline import build
 
     assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
-        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, on_step=on_step)
+        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, book=book, on_step=on_step)
     return built, (*registry().problems(), *missing, *built.diagnostics)
 
 
@@ -170,7 +184,9 @@ def build_object(built, folder: Path | None) -> dict:
 
 def report(built, folder: Path) -> None:
     m, plan = built.manifest, built.lowered.plan
-    click.echo(f"{m.kernel} for {m.arch}: {m.launch.threads} threads a CTA, cluster of {m.launch.cluster}, {m.launch.shared_bytes} bytes of shared memory\n")
+    click.echo(
+        f"{m.kernel} for {m.arch}: {m.launch.threads} threads a CTA, cluster of {m.launch.cluster}, {m.launch.shared_bytes} bytes of shared memory\n"
+    )
     roles = [(r["name"], _warps(r), r["instances"], r["warps"], r["pad_warps"] or None, r["words"].get("regs")) for r in m.roles]
     table("Roles", ("role", "warps of the CTA", "instances", "warps each", "pads", "regs"), roles)
     if m.shared_map:
@@ -182,7 +198,9 @@ def report(built, folder: Path) -> None:
     if m.pipelines:
         table("Pipelines", ("pipeline", "slots", "buffers", "from", "to", "barriers"), [_pipeline_row(p) for p in m.pipelines])
     if a := m.assembled:
-        click.echo(f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n")
+        click.echo(
+            f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n"
+        )
     click.echo("Not analysed: " + ", ".join(m.unproved) + "\n")
     click.echo(f"Wrote {folder}")
     for name, data in sorted(built.files.items()):

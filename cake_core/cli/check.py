@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import settings_of
+from cake_core.cli.build import rule_options, rules_of, settings_of
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
@@ -17,6 +17,7 @@ EPILOG = """\b
 Examples:
   cake check kernels/*/*.cake
   cake check kernel.cake --set BM=64
+  cake check kernel.cake --pack rules/cake_rules_acme --preview
   cake check --format sarif kernel.cake > findings.sarif
 """
 
@@ -25,8 +26,9 @@ Examples:
 @click.argument("files", nargs=-1, required=True)
 @click.option("--arch", metavar="ARCH", help="Check for this target alone. [default: every target of each text]")
 @click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated.")
+@rule_options
 @format_options
-def command(files, arch, settings, format, as_json) -> int:
+def command(files, arch, settings, packs, preview, format, as_json) -> int:
     """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
 
     Findings go to stdout. A target whose plugin is not installed is a warning, if another one is.
@@ -34,10 +36,15 @@ def command(files, arch, settings, format, as_json) -> int:
     format = chosen_format(format, as_json)
     overrides = settings_of(settings)
     sources, findings, states = {}, [], []
+    try:
+        book = rules_of(packs, preview)
+    except CakeError as error:
+        print_findings(error.diagnostics, sources, format, to_stdout=True, files=[])
+        return exits.code_of(error.diagnostics)
     with progress("checking", format in MACHINE) as on_step:
         for file in dict.fromkeys(files):
             on_step(file)
-            found = check_file(file, arch, overrides, sources)
+            found = check_file(file, arch, overrides, sources, book)
             findings += [d for d in found if d not in findings]
             states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean"})
     findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
@@ -47,7 +54,7 @@ def command(files, arch, settings, format, as_json) -> int:
     return exits.code_of(findings)
 
 
-def check_file(file: str, arch: str | None, overrides: dict, sources: dict) -> list[Diagnostic]:
+def check_file(file: str, arch: str | None, overrides: dict, sources: dict, book) -> list[Diagnostic]:
     """All findings of one text; each kernel and target is checked apart, so that one error hides no other's."""
     from cake_core.pipeline import build
     from cake_core.syntax import parse
@@ -64,7 +71,7 @@ def check_file(file: str, arch: str | None, overrides: dict, sources: dict) -> l
         found += left_out
         for target in targets:
             try:
-                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name).diagnostics
+                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name, book=book).diagnostics
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]

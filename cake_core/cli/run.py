@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import build_options, compile_kernel, settings_of
+from cake_core.cli.build import build_options, compile_kernel, rules_of, settings_of
 from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
@@ -75,7 +75,7 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
         return
     source = read_source(target)
     sources[source.name] = source
-    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, quiet=False)
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, rules_of(), quiet=False)
     beside = Path(target).with_suffix(".py")
     with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
         folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")

@@ -6,7 +6,7 @@ order is decided stays with those who implement `Predicates`.
 
 from cake_core.rules.engine import judge
 from cake_core.rules.load import load_pack, load_rule
-from cake_core.rules.packs import find_packs, selected
+from cake_core.rules.packs import Rulebook, find_packs, rulebook, selected
 from cake_core.rules.predicates import Answer, Given, Predicates, Standing
 from cake_core.rules.schema import Pack, Rule
 from cake_core.rules.verdict import Outcome, Verdict
@@ -18,11 +18,13 @@ __all__ = [
     "Pack",
     "Predicates",
     "Rule",
+    "Rulebook",
     "Standing",
     "Verdict",
     "find_packs",
     "judge",
     "load_pack",
     "load_rule",
+    "rulebook",
     "selected",
 ]

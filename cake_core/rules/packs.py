@@ -15,7 +15,7 @@ from cake_core.diagnostics import Sink, fail
 from cake_core.frozen import frozen
 from cake_core.plugins.installed import distributions
 from cake_core.rules.load import load_pack
-from cake_core.rules.schema import Pack, Rule
+from cake_core.rules.schema import Pack, Rule, Status
 
 GROUP = "cake.rule_packs"
 DISTRIBUTION = "cake-compiler"
@@ -112,6 +112,25 @@ def _unique(packs: list[Pack], sink: Sink) -> None:
                     why=f"from {other.distribution} and {p.distribution}",
                     fix="take one of them away",
                 )
+
+
+@frozen
+class Rulebook:
+    """The rules that a command judges, and the packs that they are from."""
+
+    packs: tuple[Pack, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        return {p.name: p.version for p in self.packs}
+
+
+def rulebook(folders: tuple[Path, ...] = (), preview: bool = False) -> Rulebook:
+    """The default suites of all packs, `folders` included; with `preview` the rules in preview too. Raises CakeError."""
+    packs = find_packs(folders)
+    more = [r for p in packs for r in p.rules if preview and r.status is Status.PREVIEW]
+    return Rulebook(packs, tuple(sorted({r.id: r for r in (*selected(packs), *more)}.values(), key=lambda r: r.id)))
 
 
 def selected(packs: tuple[Pack, ...], suite: str = "default") -> tuple[Rule, ...]:

@@ -270,3 +270,33 @@ def test_a_broken_pack_stops_a_check_with_exit_code_3(pack, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["check", "k.cake"])
     assert result.exit_code == 3 and "rules/unknown-column" in result.output and "Traceback" not in result.output
+
+
+def test_a_pack_of_the_command_line_is_judged_and_stands_in_the_manifest(pack, tmp_path):
+    import json
+
+    from click.testing import CliRunner
+
+    from cake_core.cli.app import app
+
+    rule = RULE.replace("{barrier: {}}", "{role: {}}").replace("bar.count > 0", "bar.warps > 0")
+    rule = rule.replace("require: count(i in init where i.barrier == bar) == 1", "require: bar.warps > 1").replace(
+        RULE[RULE.index("message:") : RULE.index("why:")], "message: \"role '{bar.id}' is small\"\n"
+    )
+    root = pack(PACK, once=rule)
+    text = tmp_path / "k.cake"
+    text.write_text("cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 1 warp at 0 {\n    warp.sync\n  }\n}\n")
+    run = lambda *args: CliRunner().invoke(app, args)  # noqa: E731
+    assert run("check", str(text)).exit_code == 0
+    found = run("check", str(text), "--pack", str(root))
+    assert found.exit_code == 1 and "error[acme/once]: role 'a' is small" in found.output
+    text.write_text(text.read_text().replace("1 warp", "2 warps"))
+    built = run("build", str(text), "-o", str(tmp_path / "out"), "--pack", str(root), "--emit", "ptx")
+    assert built.exit_code == 0
+    built = run("build", str(text), "-o", str(tmp_path / "art"), "--pack", str(root), "--json")
+    assert json.loads((tmp_path / "art" / "manifest.json").read_text())["compiler"]["rules"].keys() == {"acme", "core"}, built.output
+    pack(PACK, once=rule.replace("status: stable", "status: preview").replace("warps > 1", "warps > 2"))
+    assert run("check", str(text), "--pack", str(root)).output == "1 text clean\n"
+    found = run("check", str(text), "--pack", str(root), "--preview")
+    assert found.exit_code == 0 and "warning[acme/once]" in found.output
+    assert run("check", str(text), "--pack", str(tmp_path / "nowhere")).exit_code == 3
