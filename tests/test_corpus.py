@@ -121,8 +121,9 @@ def _places(bad) -> tuple[int, ...]:
 
 
 def _write(case, bad, found: list[Diagnostic]) -> None:
-    """The codes of what is found into the case, that of its own line first."""
-    own = next((d.code for d in found if d.span and d.span.line in _places(bad)), found[0].code if found else None)
+    """The codes of what is found into the case, one of its own line first."""
+    there = [d.code for d in found if d.span and d.span.line in _places(bad)] or [d.code for d in found]
+    own = bad.code if bad.code in there else next(iter(there), None)
     also = sorted({d.code for d in found} - {own})
     path = case.folder / "case.toml"
     head, *blocks = path.read_text(encoding="utf-8").split("[[bad]]\n")
