@@ -8,7 +8,7 @@ from cake_core.machine.arrivals import known_phases, started
 from cake_core.machine.barriers import Flight
 from cake_core.machine.clocks import join
 from cake_core.machine.outcome import Fault, Kind
-from cake_core.machine.places import Location
+from cake_core.machine.places import Location, overlap
 from cake_core.machine.shadow import NEVER, Record
 from cake_core.machine.steps import Step, Touch
 from cake_core.machine.threads import Agent
@@ -30,12 +30,17 @@ def touched(run: Schedule, agent: Agent, step: Step, touch: Touch, by: int | Non
         allocated(run, where, agent, step)
     run.shadow.access(made, run.clocks[lane])
     if touch.write:
-        held = run.cluster.messages
-        if touch.value is not None:
-            held.setdefault(where.id, {})[touch.box] = touch.value
-        elif where.id in held:
-            del held[where.id]
+        leave(run, touch, by is None)
     return made
+
+
+def leave(run: Schedule, touch: Touch, complete: bool) -> None:
+    """What a write leaves in memory for who reads a message there: its value, once it is complete and if it is known."""
+    held = run.cluster.messages.setdefault(touch.location.id, {})
+    for box in [b for b in held if overlap(b, touch.box)]:
+        del held[box]
+    if complete and touch.value is not None:
+        held[touch.box] = touch.value
 
 
 def allocated(run: Schedule, where: Location, agent: Agent, step: Step) -> None:

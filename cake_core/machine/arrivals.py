@@ -178,6 +178,8 @@ def delivered(run: Schedule, f: Flight) -> None:
     f.whole[0] -= 1
     for r in (*f.records, *(f.whole[1] if not f.whole[0] else ())):
         r.by, r.at = p.bytes, p.phase + 1
+        if r.touch.value is not None:
+            run.cluster.messages.setdefault(r.touch.location.id, {})[r.touch.box] = r.touch.value
     p.add(f.clock, p.mark)
     flip(run, p)
 

@@ -8,6 +8,9 @@ from math import prod
 
 from cake_core.facts.schema import Facts
 
+#: Parts of the lanes of tensor memory, one for each warp of four.
+QUARTERS = 4
+
 
 class OutOfRange(Exception):
     """An index of a slot, a barrier or a rank that does not exist: what, which index, how many there are."""
@@ -130,3 +133,12 @@ def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
         if a[d] >= b[d + 1] or b[d] >= a[d + 1]:
             return False
     return True
+
+
+def apart(memory: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether warps of two agents, given as (first in the CTA, how many), reach no byte in common though their tiles overlap: of tensor
+    memory, a warp reaches the quarter of the lanes that its number names (PTX ISA, tensor memory, access restrictions)."""
+    if memory != "tensor":
+        return False
+    quarters = [{(first + k) % QUARTERS for k in range(warps)} for first, warps in (one, other)]
+    return not quarters[0] & quarters[1]

@@ -287,7 +287,7 @@ class Coder:
         ranks = [None] if c.mask is None else [r for r in range(c.mask.bit_length()) if c.mask >> r & 1]
         reads = self._touches([a for a in accesses if a.mode is Mode.READ])
         writes = [
-            (self._region(a.region), None if a.cta is None else self._value(a.cta), a.proxy, a.atomic)
+            (self._region(a.region), *(None if e is None else self._value(e) for e in (a.cta, a.value)), a.proxy, a.atomic)
             for a in accesses
             if a.mode is Mode.WRITE and a.region.memory != "global"
         ]
@@ -296,9 +296,10 @@ class Coder:
             deliveries = []
             for rank in ranks:
                 touched, to = [], who.cta if rank is None else rank
-                for region, at, proxy, atomic in writes:
+                for region, at, value, proxy, atomic in writes:
                     to = to if at is None else at(env)
-                    touched += [Touch(x, box, True, proxy, atomic) for x, box in region(env, who, to)]
+                    left = None if value is None else int(value(env))
+                    touched += [Touch(x, box, True, proxy, atomic, left) for x, box in region(env, who, to)]
                 barrier = places.barrier(to if home is None else home(env), c.barrier.name, index(env))
                 deliveries.append((touched, barrier, n * c.bytes))
             step.do, step.a, step.b = Do.COPY, reads(env, who), deliveries

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from cake_core.effects import Proxy
 from cake_core.machine.clocks import Clock, Layout
 from cake_core.machine.outcome import Fault, Kind, Policy
-from cake_core.machine.places import Location, overlap
+from cake_core.machine.places import Location, apart, overlap
 from cake_core.machine.steps import Step, Touch
 from cake_core.machine.threads import Agent
 
@@ -84,7 +84,7 @@ class Shadow:
         ):
             return
         memory = new.touch.location.memory
-        if old.touch.atomic and new.touch.atomic:
+        if old.touch.atomic and new.touch.atomic or by_warps(old) and by_warps(new) and apart(memory, (a.first, a.warps), (b.first, b.warps)):
             return
         if known:
             if memory == "shared":
@@ -142,6 +142,11 @@ class Shadow:
                 x: Location = r.touch.location
                 if x.cta == cta and x.memory != "registers" and (memory is None or x.memory == memory) and clock[r.by] < r.at:
                     yield r
+
+
+def by_warps(r: Record) -> bool:
+    """Whether each warp does it for itself, and no engine for all."""
+    return r.order is None or r.order[0] == "group"
 
 
 _RACE = {False: "nothing orders the two", True: "it may not be complete"}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from cake_core.machine.outcome import Fault, Kind, Site
-from cake_core.machine.places import overlap
+from cake_core.machine.places import apart, overlap
 from cake_core.machine.steps import LANES, Do, Step, Touch
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
@@ -292,6 +292,8 @@ class Search:
                 if a.agent is b.agent and not (a.engine == b.engine == "copy" and a.step is not b.step) or not (x.write or y.write):
                     continue
                 if x.atomic and y.atomic or not _meets(x, y):
+                    continue
+                if a.engine is b.engine is None and apart(x.location.memory, (a.agent.first, a.agent.warps), (b.agent.first, b.agent.warps)):
                     continue
                 s, t = a.step, b.step
                 same = (a.agent.cta, a.agent.name, a.agent.instance) == (b.agent.cta, b.agent.name, b.agent.instance)
