@@ -3,6 +3,7 @@
 import pytest
 
 from cake_core.machine import Kind, Policy, Scenario, explore
+from cake_core.machine.places import apart
 
 SIZES = {
     "ring": {"R": 5},
@@ -12,6 +13,7 @@ SIZES = {
     "multicast": {"M": 2, "N": 3},
     "groups": {"R": 1, "N": 4},
     "columns": {"M": 256, "K": 192},
+    "windows": {},
 }
 
 K = Kind
@@ -105,6 +107,8 @@ PAIRS = [
         ("  warp.sync\n  cta.sync\n  if warp == 0 {\n    warp.sync\n    tcgen05.fence", "  if warp == 0 {\n    warp.sync\n    tcgen05.fence"),
         {K.TENSOR},
     ),
+    ("windows", ("    tcgen05.wait.st\n", ""), {K.ASYNC}),
+    ("windows", ("    tcgen05.wait.ld\n", ""), {K.ASYNC, K.TENSOR}),
     ("columns", ("    for last in 0 .. 2 {", "    for last in 0 .. 0 {"), {K.IN_FLIGHT}),
 ]
 
@@ -118,7 +122,7 @@ def test_right_texts_have_no_fault(facts, name, mode):
     assert outcome.states > 1 if mode == "exhaustive" else outcome.schedules > 4
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", [n for n in SIZES if SIZES[n]])
 @pytest.mark.parametrize("small", [0, 1, 2])
 def test_small_trips_have_no_fault(facts, name, small):
     last = list(SIZES[name])[-1]
@@ -149,3 +153,10 @@ def test_without_lanes_a_warp_is_one_thread(facts):
     for mode in ("adversarial", "exhaustive"):
         assert explore(facts("ring", SYNC, ""), without, mode=mode).faults == ()
     assert explore(facts("ring", ARRIVE, ""), without).found >= {Kind.DEADLOCK}
+
+
+def test_a_warp_reaches_a_quarter_of_the_lanes():
+    """One of four warps and another: of tensor memory, what their numbers name; of other memory, all."""
+    assert apart("tensor", (4, 1), (5, 3)) and apart("tensor", (0, 1), (5, 1))
+    assert not apart("tensor", (4, 1), (8, 1)) and not apart("tensor", (5, 3), (2, 1))
+    assert not apart("shared", (4, 1), (5, 3))

@@ -129,3 +129,11 @@ def test_a_counter_may_give_other_numbers():
     numbers = [2, 5, 6]
     scenario = Scenario({"E": 3, "T": 300, "N": 256, "K": 128}, 0, 2, lambda t, i: ends[i[0]], draws=lambda tensor, n: numbers[n])
     assert [str(f) for f in explore(read(DYNAMIC), scenario, mode="adversarial").faults] == []
+
+
+def test_messages_reach_the_other_cta():
+    text = (ROOT.parent / "tests" / "derive" / "texts" / "on_demand_cluster.cake").read_text(encoding="utf-8")
+    for clusters in (1, 2):
+        outcome = explore(read(text, "sm90"), Scenario({"M": 5, "N": 2}, 0, clusters), mode="adversarial")
+        assert [str(f) for f in outcome.faults] == []
+        assert outcome.limit == "" and outcome.schedules < 40, "no value was left open"
