@@ -30,11 +30,13 @@ that is right, as few statements apart as possible. This page is written by docs
 sources are issues and pull requests of public repositories.
 
 Who must find a wrong text: the **compiler**, by the code that is named, does so today. A **rule**: nothing but a proof over all
-schedules can; where no code is named, the text builds today. **Inexpressible**: no text of this language has the failure; what comes nearest stands in the
-folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy for fences alone.
+schedules can; where no code is named, the text builds today. **Inexpressible**: no text of this language has the failure; what comes
+nearest stands in the folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy
+for fences alone.
 
-Cases C were reported, F and M were planted: F into the derived forms of two matrix products, M into smaller texts. Cases N and T are right texts
-that look wrong. A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may say that it cannot tell.
+Cases C were reported, F and M were planted: F into the derived forms of two matrix products, M into smaller texts. Cases N and T are
+right texts that look wrong. A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may
+say that it cannot tell.
 """
 
 
@@ -51,7 +53,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """A wrong text. `witness`: small parameters at which it shows, by name; a list is the head of a tensor, `cluster.count` the clusters."""
+    """A wrong text. `witness`: small parameters at which it shows; a list is the head of a tensor, `cluster.count` the clusters."""
 
     text: str
     expect: str  # rule, compiler, inexpressible
@@ -112,11 +114,9 @@ def page(found: list[Case]) -> str:
     wrong = [b for c in found for b in c.bad]
     sums = Counter(b.expect for b in wrong)
     right = sum(len(list(c.folder.glob("good*.cake"))) for c in found)
-    lines = [
-        HEAD,
-        f"{len(found)} cases: {right} right texts and {len(wrong)} wrong ones, of which {sums['compiler']} are for the compiler,",
-    ]
-    lines += [f"{sums['rule']} for a rule and {sums['inexpressible']} inexpressible.", ""]
+    by_rule = sum(b.expect == "rule" and b.code is not None for b in wrong)
+    lines = [HEAD, f"{len(found)} cases: {right} right texts and {len(wrong)} wrong ones. Of these {sums['compiler']} are for the compiler,"]
+    lines += [f"{sums['rule']} for a rule, {by_rule} of which are found by one today, and {sums['inexpressible']} inexpressible.", ""]
     lines += ["| case | failure | target | category | found by | reported in |", "| --- | --- | --- | --- | --- | --- |"]
     for c in found:
         title = f"{c.title} ([texts](../tests/corpus/{c.name}))"
