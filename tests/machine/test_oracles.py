@@ -5,17 +5,21 @@ They share the steps, and neither the synchronisation nor the search for races.
 
 import random
 import time
+from pathlib import Path
 
 import pytest
+from machine_texts import read
 from mutants import mutants
 
-from cake_core.machine import Kind, Scenario
+from cake_core.machine import Kind, Scenario, replay
 from cake_core.machine.clocks import layout_of
 from cake_core.machine.explore import orders
 from cake_core.machine.schedule import Schedule
 from cake_core.machine.states import Search
 from cake_core.machine.threads import cluster_of
 from cake_core.machine.worlds import worlds
+
+ROOT = Path(__file__).resolve().parents[2] / "kernels" / "gemm"
 
 SIZES = [
     ("ring", {"R": 4}),
@@ -69,3 +73,22 @@ def test_both_find_the_same_of_two_mutations(facts, name, sizes):
     for m in first:
         for n in draw.sample(list(mutants(m.facts)), 4):
             assert disagreement(n.facts, sizes) == "", f"{m.name}, {n.name}"
+
+
+#: What a mutant must be to show in any kernel: other mutants may be harmless where another order covers them.
+SERIOUS = {"parity", "drop arrive", "bytes", "copy bytes", "count", "drop init", "twice commit", "drop commit"}
+KERNELS = {
+    "gemm_sm90": ({"M": 200, "N": 512, "K": 384}, 2),
+    "gemm_sm100": ({"M": 300, "N": 512, "K": 512}, 1),
+    "gemm_sm100_pair": ({"M": 200, "N": 768, "K": 512}, 1),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_broken_in_a_kernel_shows(name):
+    sizes, step = KERNELS[name]
+    facts = read((ROOT / f"{name}.cake").read_text(encoding="utf-8"))
+    broken = [m for m in mutants(facts) if m.kind in SERIOUS][::step]
+    assert len(broken) > 5
+    missed = [m.name for m in broken if not replay(m.facts, Scenario(sizes), mode="adversarial").faults]
+    assert missed == []
