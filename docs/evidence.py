@@ -115,7 +115,10 @@ def page(found: list[Case]) -> str:
     sums = Counter(b.expect for b in wrong)
     right = sum(len(list(c.folder.glob("good*.cake"))) for c in found)
     by_rule = sum(b.expect == "rule" and b.code is not None for b in wrong)
-    lines = [HEAD, f"{len(found)} cases: {right} right texts and {len(wrong)} wrong ones. Of these {sums['compiler']} are for the compiler,"]
+    lines = [
+        HEAD,
+        f"{len(found)} cases: {right} right texts and {len(wrong)} wrong ones. Of these {sums['compiler']} are for the compiler,",
+    ]
     lines += [f"{sums['rule']} for a rule, {by_rule} of which are found by one today, and {sums['inexpressible']} inexpressible.", ""]
     lines += ["| case | failure | target | category | found by | reported in |", "| --- | --- | --- | --- | --- | --- |"]
     for c in found:
