@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import z3
 
 from cake_core.facts.schema import Drain
-from cake_core.prove.numbers import ITERATION, ZERO
+from cake_core.prove.numbers import ZERO
 from cake_core.prove.protocol import Barrier, Protocol, Stream
 from cake_core.prove.text import Key
 from cake_core.prove.walk import Run, Site
@@ -155,9 +155,7 @@ def grouped(run: Run, term_of) -> list[tuple[z3.ExprRef, list[int]]]:
 
 def renaming(run: Run, suffix: str) -> list:
     """Iterations of a run, and those of one of its positions."""
-    names = {str(f.index) for s in run.sites for f in s.frames}
-    assert all(ITERATION.fullmatch(n) for n in names)
-    return [(z3.Int(n), z3.Int(n + suffix)) for n in sorted(names)]
+    return [(i, z3.Int(n + suffix)) for n, i in run.iterations.items()]
 
 
 @dataclass(slots=True)

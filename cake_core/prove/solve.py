@@ -82,11 +82,11 @@ class Cuts:
         found = _checked(solver)
         return self._smallest(solver, found) if found.result is Result.SOME else found
 
-    def consistent(self, state: Iterable[z3.BoolRef], *agents: str) -> Found:
+    def consistent(self, state: Iterable[z3.BoolRef], *agents: str, near: bool = False) -> Found:
         """A consistent cut with `state`, which speaks of `agents`: looked for among these alone, then with those between them, then
-        among all. Without the others there are more cuts, so none stays none."""
+        (not if `near`) among all. Without the others there are more cuts, so none stays none."""
         state, found = list(state), NONE
-        for among in self._ranges(agents):
+        for among in self._ranges(agents, near):
             key = self._key(among, state)
             if key in self.proved:
                 return NONE
@@ -136,12 +136,12 @@ class Cuts:
             view.solver.add(*terms, *self.sums.lemmas(terms, view.seen))
         return self._views[among]
 
-    def _ranges(self, agents: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def _ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
         own = tuple(dict.fromkeys(agents))
         yield own
         for between in self._between(frozenset(own)):
             yield (*own, between)
-        if len(own) + 1 < len(self.protocol.runs):
+        if len(own) + 1 < len(self.protocol.runs) and not near:
             yield (*own, *(k for k in self.protocol.runs if k not in own))
 
     def _between(self, own: frozenset[str]) -> list[str]:

@@ -95,7 +95,7 @@ def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
     cut = cuts.cut
     goal = cut.awaited(b, w, cut.count(w.agent.key, w.key)) + b.stages
     for s in (*b.arrivals, *b.copies):
-        if cuts.consistent([cut.place(w), goal >= 0, cut.done(b, s, goal)], w.agent.key, s.agent.key).result is Result.NONE:
+        if cuts.consistent([cut.place(w), goal >= 0, cut.done(b, s, goal)], w.agent.key, s.agent.key, near=True).result is Result.NONE:
             return NONE
     return cuts.consistent([cut.place(w), goal >= 0, cut.complete(b, goal, cuts.protocol.runs)], *cuts.protocol.runs)
 

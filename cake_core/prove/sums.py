@@ -8,6 +8,7 @@ roles with the same loops share it. `lemmas` says of each two values of a family
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import z3
@@ -38,6 +39,8 @@ class Family:
 class Sums:
     numbers: Numbers
     families: dict[str, Family] = field(default_factory=dict)
+    applications: Applications = field(default_factory=lambda: Applications())
+    _pairs: dict[tuple[int, int], list[z3.BoolRef]] = field(default_factory=dict)
 
     # --- validity under the kernel's requires ----------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ class Sums:
         fresh: set = set()
         work = list(terms)
         while work:
-            batch, work = applications(work), []
+            batch, work = self.applications.of(work), []
             for app in batch:
                 if app.get_id() in fresh:
                     continue
@@ -144,13 +147,19 @@ class Sums:
             )
             for a, b in pairs:
                 out += self._pair(self.families[name], a, b)
-        for app in applications(terms):
+        for app in self.applications.of(terms):
             seen.add(app)
         for apps in by_family.values():
             seen.update(apps)
         return out
 
     def _pair(self, f: Family, a: z3.ArithRef, b: z3.ArithRef) -> list[z3.BoolRef]:
+        key = (a.get_id(), b.get_id())
+        if key not in self._pairs:
+            self._pairs[key] = self._between(f, a, b)
+        return self._pairs[key]
+
+    def _between(self, f: Family, a: z3.ArithRef, b: z3.ArithRef) -> list[z3.BoolRef]:
         out = []
         outer_a, outer_b = ([x.arg(i) for i in range(1, x.num_args())] for x in (a, b))
         same = [x == y for x, y in zip(outer_a, outer_b, strict=True) if not x.eq(y)]
@@ -241,16 +250,34 @@ def _mentions(term: z3.ExprRef, name: z3.ExprRef) -> bool:
     return any(_mentions(c, name) for c in term.children())
 
 
-def applications(terms: list[z3.ExprRef]) -> list[z3.ArithRef]:
-    """Applications of uninterpreted functions in some terms, inner ones too, each once."""
-    seen, out, stack = set(), [], list(terms)
+@dataclass(slots=True)
+class Applications:
+    """Applications of uninterpreted functions in terms, remembered: by the id of a term, which it keeps while it is held."""
+
+    met: dict[int, tuple[z3.ExprRef, tuple[z3.ArithRef, ...]]] = field(default_factory=dict)
+
+    def of(self, terms: Iterable[z3.ExprRef]) -> list[z3.ArithRef]:
+        """Those of some terms, inner ones too, each once."""
+        out: dict[int, z3.ArithRef] = {}
+        for term in terms:
+            key = term.get_id()
+            if key not in self.met:
+                self.met[key] = term, tuple(_inside(term))
+            for app in self.met[key][1]:
+                out[app.get_id()] = app
+        return list(out.values())
+
+
+def _inside(term: z3.ExprRef) -> list[z3.ArithRef]:
+    seen, out, stack = set(), [], [term]
     while stack:
         t = stack.pop()
-        if t.get_id() in seen:
+        key = t.get_id()
+        if key in seen:
             continue
-        seen.add(t.get_id())
-        if z3.is_app(t):
-            if t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+        seen.add(key)
+        if z3.is_app(t) and (n := t.num_args()):
+            if t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
                 out.append(t)
-            stack.extend(t.children())
+            stack.extend(t.arg(i) for i in range(n))
     return out

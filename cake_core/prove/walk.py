@@ -59,6 +59,11 @@ class Run:
     agent: Agent
     sites: list[Site]
     counting: Counting
+    iterations: dict[str, z3.ArithRef] = field(default_factory=dict)  # of the loops around its places, by name
+
+    def __post_init__(self) -> None:
+        met = {f.index.get_id(): f.index for s in self.sites for f in s.frames}
+        self.iterations = dict(sorted((str(i), i) for i in met.values()))
 
     @property
     def end(self) -> Site:
