@@ -38,12 +38,12 @@ def phases(run: Schedule, b: Barrier) -> Phases:
 def started(run: Schedule, b: Barrier, agent: Agent, step: Step, clock: Clock, outside: bool) -> Phases:
     """The barrier, which must be known to be initialised, and if it is used from outside of its CTA's threads, fenced."""
     p = phases(run, b)
+    if b.cta in run.gone:
+        run.fatal(Kind.EXIT, f"{named(b)}, whose threads have all ended", agent, step, **at(b))
     key = (run.lane(agent, step), b.id, outside)
     if key in run.seen_start:
         return p
     run.seen_start.add(key)
-    if b.cta in run.gone:
-        run.fatal(Kind.EXIT, f"{named(b)}, whose threads have all ended", agent, step, **at(b))
     if p.start is None:
         run.fatal(Kind.INIT, f"{named(b)} is used and may not be initialised yet", agent, step, **at(b))
     lane, when, fence = p.start

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from cake_core.facts.schema import Facts
-from cake_core.machine.clocks import Layout, layout_of
+from cake_core.machine.clocks import layout_of
 from cake_core.machine.outcome import Fault, Outcome, Scenario
 from cake_core.machine.schedule import Order, Schedule
 from cake_core.machine.states import Search, small
@@ -15,15 +15,16 @@ from cake_core.machine.threads import Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import worlds
 
+#: A rank behind that of all agents.
 LATE = 1 << 30
 #: Random schedules beside the extreme ones.
 DRAWN = 4
 
 
 def explore(facts: Facts, scenario: Scenario, *, limit_states: int = 100_000, seconds: float = 10.0, seed: int = 0, mode: str = "auto") -> Outcome:
-    """Run `facts` as `scenario` says. `mode`: "adversarial": some schedules with vector clocks; "exhaustive": one schedule,
-    then all interleavings within `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. Raises MachineError where the scenario
-    cannot be run."""
+    """Run `facts` as `scenario` says. `mode`: "adversarial": some schedules with vector clocks; "exhaustive": one schedule, then all
+    interleavings within `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. Raises MachineError
+    where the scenario cannot be run."""
     return _explore(facts, scenario, limit_states, seconds, seed, mode, False)
 
 
@@ -89,6 +90,3 @@ def orders(cluster: Cluster, seed: int) -> Iterator[Order]:
         yield Order(tuple(i - (n if m else 0) for i, m in enumerate(mine)), LATE, last=True)
     for k in range(DRAWN):
         yield Order(plain, 0, seed=seed + k)
-
-
-__all__ = ["Layout", "explore", "orders", "replay"]
