@@ -46,7 +46,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     touched = touches(kernel, registry)
     demanded, asked = _demands(kernel, registry, arch, axis, cluster, placed, groups, sink)
     swizzles = unify(asked, sink)
-    held = _held(kernel, received(kernel, registry, sink).agreed, sink)
+    held = _held(kernel, received(kernel, registry, touched, sink).agreed, sink)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 

@@ -7,8 +7,10 @@ conditions around its verbs are the same expressions of messages, constants and 
 
 from __future__ import annotations
 
+from cake_core.derive.accesses import Touch
 from cake_core.derive.symbols import Follower, Taken, said, whose
 from cake_core.diagnostics import Related, Sink
+from cake_core.effects import Mode
 from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import For, If, Kernel, Op, Pipeline, Stmt, While
@@ -25,9 +27,11 @@ class Received:
     agreed: frozenset[int] = frozenset()
 
 
-def received(kernel: Kernel, registry, sink: Sink) -> Received:
-    """Follow the roles of an elaborated schedule-form kernel. Findings go to `sink`."""
-    if not any(decides(s) and _verb(s) is not None for role in kernel.roles for s in walk(role.body)):
+def received(kernel: Kernel, registry, touched: list[Touch], sink: Sink) -> Received:
+    """Follow the roles of an elaborated schedule-form kernel. `touched`: its accesses. Findings go to `sink`."""
+    written = {p.name for p in kernel.params if p.mode not in (None, "in")}
+    reads = any(t.buffer in written and t.access.mode is Mode.READ for t in touched)
+    if not reads and not any(decides(s) and _verb(s) is not None for role in kernel.roles for s in walk(role.body)):
         return Received()
     pipelines = {s.name: s for s in kernel.body if isinstance(s, Pipeline)}
     agreed, taken = set(), {}
@@ -37,11 +41,12 @@ def received(kernel: Kernel, registry, sink: Sink) -> Received:
         for s, condition in decided:
             if not (own := whose(condition)):
                 agreed.add(id(s))
-            elif isinstance(s, While) and (verb := _verb(s)) is not None:
+            elif (isinstance(s, While) or not decides(s)) and (verb := _verb(s)) is not None:  # the rest are guards: held slots
+                where = "under a condition" if isinstance(s, If) else "in a loop"
                 sink.error(
                     "derive/not-received",
-                    f"`{verb.name} {verb.operands[0].id}` stands in a loop that '{role.name}' alone decides",
-                    s.test.span,
+                    f"`{verb.name} {verb.operands[0].id}` stands {where} that '{role.name}' alone decides",
+                    s.hi.span if isinstance(s, For) else s.test.span,
                     role=role.name,
                     resource=verb.operands[0].id,
                     related=(Related("the verb", verb.span),),

@@ -43,11 +43,17 @@ from cake_core.ir.nodes import (
 from cake_core.ir.places import names, root
 from cake_core.ir.printer import expr_text
 from cake_core.ir.types import Level, Scalar
+from cake_core.ir.visit import size
 from cake_core.primitive.asking import effects_of
 
-#: What names begin with that no text can write: a value of one role alone; a message; a variable at the start of a round.
-OWN, MESSAGE, ROUND = "own|", "message|", "round|"
+#: What names begin with that no text can write: a value of one role alone; a message; a variable at the start of a round; what is
+#: too long to be followed.
+OWN, MESSAGE, ROUND, LONG = "own|", "message|", "round|", "long|"
 OPENING = ("acquire", "wait")
+#: Nodes of an expression that is followed: `let`s of `let`s may stand for any number.
+LONGEST = 200
+#: Nodes of a call that a message shows as it stands.
+SHOWN = 8
 
 
 @frozen
@@ -169,7 +175,7 @@ class Follower:
         for s in block:
             if isinstance(s, Let | Var):
                 for b in s.bindings:
-                    value = self._value(b.value, b.name)
+                    value = self._followed(b.value, b.name)
                     before.setdefault(b.name, self.values.get(b.name))
                     self.values[b.name] = value
             else:
@@ -184,7 +190,7 @@ class Follower:
     def _stmt(self, s: Stmt) -> None:
         match s:
             case Assign(Name(name), value) if name in self.values:
-                self.values[name] = self._value(value, name)
+                self.values[name] = self._followed(value, name)
             case Op(name, (Name(p),)) if name in OPENING and p in self.pipelines:
                 self._take(s, p)
             case Op():
@@ -203,13 +209,17 @@ class Follower:
 
     def _under(self, s: Stmt, condition: Expr, inside: Callable[[], None]) -> None:
         outer = self.under
-        if self.apart(s):
+        if self._apart(s, condition):
             self.under = (*outer, Under(condition, id(s) if isinstance(s, For | While) else None))
         inside()
         self.under = outer
 
+    def _apart(self, s: Stmt, condition: Expr) -> bool:
+        """Whether roles may decide a statement apart: by what its values are, or by memory that somebody writes."""
+        return self.apart(s) or whose(condition) is not None
+
     def _if(self, s: If, test: Expr, then: Block, other: Block | None) -> None:
-        if self.apart(s):
+        if self._apart(s, test):
             self.decided.append((s, test))
         before = dict(self.values)
         self._under(s, test, lambda: self._block(then))
@@ -224,7 +234,7 @@ class Follower:
 
     def _round(self, s: For, bound: dict[str, Expr]) -> None:
         """The body once, standing for every round: what it assigns is not followed from round to round."""
-        if self.apart(s):
+        if self.under and self.under[-1].loop == id(s):
             self.decided.append((s, self.under[-1].condition))
         changed = self._changed(s.body)
         before = {n: self.values.get(n) for n in bound}
@@ -317,6 +327,13 @@ class Follower:
         self.fresh += 1
         return Name(f"{OWN}{self.role.name}|{self.fresh}|{what}")
 
+    def _followed(self, e: Expr, name: str) -> Expr:
+        """What a name stands for. One that stands for too much is a name again, which no other role has."""
+        value = self._value(e, name)
+        if size(value, LONGEST) < LONGEST:
+            return value
+        return self._own(name) if whose(value) else Name(f"{LONG}{self.role.name}|{name}")
+
     def _value(self, e: Expr, what: str) -> Expr:
         """`e` in terms of messages, constants and values of the CTA; of anything else a name of the role's own, called `what`."""
         again = lambda x: self._value(x, what)  # noqa: E731
@@ -341,7 +358,7 @@ class Follower:
                 return found[1]
             case Call(function, args) if isinstance(e.type, Scalar) and self._pure(e):
                 return Call(function, tuple(self._place(a, what) if isinstance(a, Index) else again(a) for a in args))
-        return self._own(what)
+        return self._own(expr_text(e) if isinstance(e, Call) and size(e, SHOWN) < SHOWN else what)
 
     def _place(self, place: Expr, what: str) -> Expr:
         if not isinstance(place, Index):
