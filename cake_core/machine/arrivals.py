@@ -225,8 +225,10 @@ def meet(run: Schedule, agent: Agent, step: Step) -> bool:
         return not waits or run.block(agent, ("meet", key))
     for other, waited, done in m.members:
         if waited:
-            for lane in (2 * other.id, 2 * other.id + 1):
-                run.clocks[lane] = join(run.clocks[lane], m.clock)
+            for lane in (2 * other.id, 2 * other.id + 1):  # all that they knew was in what they brought
+                own = run.clocks[lane][lane]
+                run.clocks[lane] = m.clock[:]
+                run.clocks[lane][lane] = own
             if other is not agent:
                 run.at[other.id] += 1
                 run.log.append((other, done))
