@@ -124,7 +124,7 @@ def test_what_is_derived_builds_to_the_same(arch):
 
 def test_the_role_that_draws_waits_for_the_grids_in_front():
     """Their roles draw from the counter too: a grid that starts early must not."""
-    text = grid_text().replace("  role give: 1 warp {\n", "  role give: 1 warp {\n    grid.wait\n")
+    text = grid_text().replace(" warp {\n", " warp {\n    grid.wait\n").replace(" warps {\n", " warps {\n    grid.wait\n")
     kernel = built(text)
     scheduler = kernel.derived_text[kernel.derived_text.index("role t_sched") :]
     assert scheduler.index("grid.wait") < scheduler.index("while") and kernel.manifest.launch.starts_early
