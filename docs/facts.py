@@ -8,7 +8,7 @@ A test compares the two, so the page names every relation and column.
 from __future__ import annotations
 
 from cake_core.facts import SCHEMA
-from cake_core.facts.rows import markdown
+from cake_core.facts.listing import markdown
 
 HEAD = f"""# Facts
 

@@ -35,7 +35,7 @@ def command(file, arch, kernel, settings, relations, as_json) -> int:
     """
     from cake_core.diagnostics.json import dumps
     from cake_core.facts import RELATIONS, facts_of, rows_of
-    from cake_core.facts.rows import document
+    from cake_core.facts.listing import document
     from cake_core.pipeline import frontend
 
     if unknown := [r for r in relations if r not in RELATIONS]:

@@ -138,9 +138,9 @@ def _assigned(body: ir.Block):
 
 
 def _index_type(s: For) -> Scalar | None:
-    """The type of a loop's index: as uniform as its bounds."""
+    """The type of a loop's index: as uniform as its bounds; which values it has the bounds say."""
     types = [t for t in (s.lo.type, s.hi.type if s.hi is not None else None) if isinstance(t, Scalar)]
-    return max(types, key=lambda t: t.level, default=None)
+    return Scalar(types[0].elem, max(t.level for t in types)) if types else None
 
 
 @dataclass(slots=True)

@@ -71,6 +71,19 @@ def uniform(test: Expr) -> bool:
     return all(_uniform(t) for t in conjuncts(test))
 
 
+def level(*tests: Expr) -> Level:
+    """Among which threads expressions may differ."""
+    return max((_level(t) for e in tests for t in conjuncts(e)), default=Level.CTA)
+
+
+def _level(e: Expr) -> Level:
+    if isinstance(e, Int | Bool):
+        return Level.CTA
+    if isinstance(e.type, Scalar):
+        return e.type.level
+    return max((n.type.level if isinstance(n.type, Scalar) else Level.LANE for n in _values(e)), default=Level.CTA)
+
+
 def _uniform(test: Expr) -> bool:
     if isinstance(test, Int | Bool):
         return True

@@ -41,6 +41,9 @@ def _enum(name: str, values, doc: str, optional: bool = False) -> Column:
     return Column(name, TEXT, doc, optional, values=tuple(str(v) for v in values))
 
 
+#: Among whom a branch may be decided apart: nobody, CTAs aside; instances of a role; warps of one; threads of a warp.
+APART = ("nobody", "instances", "warps", "threads")
+
 #: Every relation has these.
 COMMON = (
     Column("id", TEXT, "names the row in its relation"),
@@ -60,6 +63,7 @@ HAPPENS = (
     Column("order", INT, "its place in the order of the text"),
     Column("loop", "loop", "the innermost loop around it", optional=True),
     Column("guarded", BOOL, "a branch stands around it"),
+    _enum("apart", APART, "among whom a branch around it may be decided apart"),
 )
 
 
@@ -293,6 +297,18 @@ RELATIONS: dict[str, Relation] = {
             "A variable of the role gets a value.",
             Column("name", TEXT, "which"),
             Column("value", EXPR, "none: nothing is known of it", optional=True),
+        ),
+        Relation(
+            "dimension",
+            "A dimension of a tensor in global memory.",
+            (
+                *COMMON,
+                Column("buffer", "buffer", "the tensor"),
+                Column("number", INT, "from 0, outermost first"),
+                Column("inner", BOOL, "the last one, whose elements lie side by side"),
+                Column("size", EXPR, "elements"),
+                Column("stride", EXPR, "bytes from one to the next, where nothing lies between"),
+            ),
         ),
         Relation(
             "place",

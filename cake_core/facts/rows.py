@@ -1,18 +1,18 @@
-"""Facts as rows: `rows_of` writes a kernel's facts in the relations of `relations.py`, and `document` as JSON."""
+"""Facts as rows: `rows_of` writes a kernel's facts in the relations of `relations.py`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from math import prod
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
-from cake_core.facts.handoffs import HandOff, hand_offs, named_meetings, threads, uniform
-from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
+from cake_core.facts.handoffs import HandOff, hand_offs, level, named_meetings, threads, uniform
+from cake_core.facts.relations import APART, RELATIONS
 from cake_core.facts.schema import (
-    SCHEMA,
     Access,
     Act,
     Arrive,
@@ -35,10 +35,9 @@ from cake_core.facts.schema import (
     WithGroup,
 )
 from cake_core.frozen import frozen
-from cake_core.ir.build import lift
-from cake_core.ir.nodes import Expr
+from cake_core.ir.build import lift, mul
+from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.plan import Plan, RolePlan
-from cake_core.ir.printer import expr_text
 from cake_core.source import NOWHERE, Span
 
 
@@ -102,10 +101,10 @@ def rows_of(facts: Facts, arch: Architecture, registry) -> Rows:
     _roles(rows, registry)
     _memory(rows)
     order = _Order(rows)
-    order.block(facts.before, None, "before")
+    order.block(facts.before, None, "before", _Around())
     for role in facts.roles:
-        order.block(role.body, role, "role")
-    order.block(facts.after, None, "after")
+        order.block(role.body, role, "role", _Around())
+    order.block(facts.after, None, "after", _Around())
     _hand_offs(rows)
     return rows
 
@@ -209,9 +208,22 @@ def _memory(rows: Rows) -> None:
             rows.add("place", x.name, x.span, kind=kind, number=len(rows["place"]), offset=x.offset, end=x.offset + x.bytes)
     for p in f.tensors:
         rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode}))
+        for n, size in enumerate(p.shape):
+            stride = reduce(mul, p.shape[n + 1 :], Int(p.bits // 8))
+            rows.add("dimension", f"{p.name}.{n}", p.span, buffer=p.name, number=n, inner=n == len(p.shape) - 1, size=size, stride=stride)
 
 
 # --- what happens ------------------------------------------------------------------------------------------------
+
+
+@frozen
+class _Around:
+    """What stands around a statement. `counted`: how many threads come there can be counted; `apart`: index in APART."""
+
+    loop: Row | None = None
+    guarded: bool = False
+    counted: bool = True
+    apart: int = 0
 
 
 @dataclass(slots=True)
@@ -221,12 +233,12 @@ class _Order:
     rows: Rows
     count: int = 0
 
-    def block(self, block: Block, role: RoleFacts | None, part: str, loop: Row | None = None, guarded: bool = False, counted: bool = True) -> None:
-        owner = role.name if role else None
+    def block(self, block: Block, role: RoleFacts | None, part: str, around: _Around) -> None:
+        owner, loop = role.name if role else None, around.loop
         for node in block:
             match node:
                 case Event():
-                    self.event(node, role, part, loop, guarded, counted)
+                    self.event(node, role, part, around)
                 case Loop() | While():
                     over = isinstance(node, Loop)
                     row = self.rows.add(
@@ -242,14 +254,16 @@ class _Order:
                         step=node.step if over else None,
                         test=None if over else node.test,
                     )
-                    self.block(node.body, role, part, row, guarded, counted)
+                    bounds = (node.lo, node.hi, node.step) if over else (node.test,)
+                    self.block(node.body, role, part, replace(around, loop=row, apart=max(around.apart, level(*bounds))))
                 case Branch():
                     same = uniform(node.test)
                     self.rows.add("branch", node.id, node.span, role=owner, loop=loop.id if loop else None, test=node.test, uniform=same)
+                    inside = _Around(loop, True, around.counted and same, max(around.apart, level(node.test)))
                     for arm in (node.then, node.other):
-                        self.block(arm, role, part, loop, True, counted and same)
+                        self.block(arm, role, part, inside)
 
-    def event(self, e: Event, role: RoleFacts | None, part: str, loop: Row | None, guarded: bool, counted: bool) -> None:
+    def event(self, e: Event, role: RoleFacts | None, part: str, around: _Around) -> None:
         self.count += 1
         common = {
             "event": str(e.id),
@@ -258,10 +272,11 @@ class _Order:
             "op": e.op,
             "by": str(e.by),
             "warp": e.warp,
-            "threads": threads(e, role.plan.warps if role else self.rows.facts.warps) if counted else None,
+            "threads": threads(e, role.plan.warps if role else self.rows.facts.warps) if around.counted else None,
             "order": self.count,
-            "loop": loop.id if loop else None,
-            "guarded": guarded,
+            "loop": around.loop.id if around.loop else None,
+            "guarded": around.guarded,
+            "apart": APART[around.apart],
         }
         remote = any(_remote(act) for act in e.acts)
         self.rows.add("event", e.id, e.span, Site(role, part, e, None), **common, remote=remote)
@@ -397,47 +412,3 @@ def _received(h: HandOff, rank: int) -> tuple[int | None, int | None]:
     if known:
         return h.expected[rank], h.bytes[rank]
     return h.expected.total(), h.bytes.total() if h.expected == h.bytes else None
-
-
-# --- as text -----------------------------------------------------------------------------------------------------
-
-
-def shown(value, column: Column) -> object:
-    """A value as JSON has it: expressions as text."""
-    if isinstance(value, tuple):
-        return [shown(v, column) for v in value]
-    return expr_text(value) if isinstance(value, Expr) else value
-
-
-def records(rows: Rows, relation: str) -> Iterator[dict]:
-    """The rows of a relation as plain data, columns in the order of the schema."""
-    for row in rows[relation]:
-        named = {"id": row.id, "loc": row.loc}
-        yield {c.name: named[c.name] if c.name in named else shown(row[c.name], c) for c in RELATIONS[relation].columns}
-
-
-def document(rows: Rows) -> dict:
-    """All rows, by relation."""
-    return {
-        "schema": SCHEMA,
-        "kernel": rows.facts.kernel,
-        "arch": rows.facts.arch,
-        "facts": {name: list(records(rows, name)) for name in RELATIONS},
-    }
-
-
-def markdown() -> str:
-    """The tables of docs/facts.md: every relation with its columns."""
-    lines: list[str] = []
-    for r in RELATIONS.values():
-        lines += [f"### {r.name}", "", r.doc, "", "| column | sort | meaning |", "| --- | --- | --- |"]
-        lines += [f"| `{c.name}` | {_sort(c)} | {c.doc} |" for c in r.columns]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _sort(c: Column) -> str:
-    sort = f"a row of `{c.sort}`" if c.sort not in (INT, BOOL, TEXT, EXPR) else c.sort
-    if c.values:
-        sort = ", ".join(f"`{v}`" for v in c.values)
-    return f"{'several ' if c.many else ''}{sort}{', or none' if c.optional else ''}"

@@ -70,9 +70,17 @@ class Arithmetic:
             return unknown(f"the solver's budget of {self.rlimit} steps does not decide whether {asked}")
         if used := {self.opaque[n] for n in names_in((*alternatives, *given)) if n in self.opaque}:
             return unknown(f"it depends on {', '.join(repr(n) for n in sorted(used))}, of which nothing is known here")
+        return Answer(Standing.VIOLATED, f"not always {asked}", self._values(names_in((*alternatives, *given))))
+
+    def _values(self, names: frozenset[str]) -> tuple[tuple[str, int], ...]:
+        """Parameters of the counterexample, then what else stands in the question."""
         model = self.solver.model()
-        values = tuple((plain(str(d)), model[d].as_long()) for d in sorted(model.decls(), key=str) if d.arity() == 0 and z3.is_int_value(model[d]))
-        return Answer(Standing.VIOLATED, f"not always {asked}", values)
+        shown = {}
+        for name in (*self.rows.facts.scalars, *sorted(names)):
+            value = model.eval(self.known[name]) if name in self.known else None
+            if value is not None and self.z3.is_int_value(value):
+                shown.setdefault(plain(name), value.as_long())
+        return tuple(shown.items())
 
     # --- translation -----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from cake_core.facts import Rows
 from cake_core.ir.build import binary
 from cake_core.ir.nodes import Binary, Expr, Unary
 from cake_core.rules.arithmetic import RLIMIT, Arithmetic
+from cake_core.rules.bounds import surely
 from cake_core.rules.formula import Arithmetic as Condition
 from cake_core.rules.formula import Formula, Not, TooLarge, clauses
 from cake_core.rules.predicates import PROVED, Answer, Given, Predicates, Standing, unknown
@@ -38,6 +39,15 @@ class Judge:
                 return found
         return PROVED
 
+    def at_once(self, formula: Formula) -> bool:
+        """Whether intervals and congruences alone prove it: no solver is asked."""
+        if isinstance(formula, bool):
+            return formula
+        try:
+            return all(any(isinstance(p, Condition) and surely(p.condition) for p in c) for c in clauses(formula))
+        except TooLarge:
+            return False
+
     def arithmetic(self) -> Arithmetic:
         if self.solver is None:
             self.solver = Arithmetic(self.rows, self.origins, self.rlimit)
@@ -54,6 +64,8 @@ class Judge:
             for p in clause
             if not isinstance(p, Given) and (not isinstance(p, Not) or isinstance(p.of, Condition))
         )
+        if any(surely(t) for t in terms):
+            return PROVED
         if terms:
             answer = self.arithmetic().holds(terms, assumed)
             if answer.standing is Standing.PROVED or not asked and not conditions:

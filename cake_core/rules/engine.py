@@ -93,7 +93,7 @@ class _Run:
         if assume is False:
             return Verdict(self.rule, Outcome.INAPPLICABLE, env)
         require = self.evaluator.condition(shape.require, env)
-        if require is True:
+        if judge.at_once(require):
             return self.told(env, PROVED)
         if assumed or not isinstance(require, bool):
             solver = judge.arithmetic()

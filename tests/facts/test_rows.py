@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cake_core.facts import RELATIONS, facts_of, rows_of
-from cake_core.facts.rows import document, records
+from cake_core.facts.listing import document, records
 from cake_core.pipeline import frontend
 from cake_core.source import Source
 

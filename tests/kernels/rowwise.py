@@ -19,6 +19,7 @@ LANES = 32
 LANE = np.arange(LANES)
 BASE = 1024  # of dynamic shared memory, as the symbol has it
 RANK = 24  # bits of an address of the cluster's shared memory below the CTA's rank plus one
+ELECTED = 21  # a lane like any other
 LINE = re.compile(r"(?:@(!?)(%\w+) )?([a-z][\w.:]*)\s*(.*);")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s]+")
 BITS = {"%r": np.uint32, "%f": np.uint32, "%d": np.uint64, "%h": np.uint16, "%p": bool}
@@ -217,6 +218,9 @@ class Warp:
             self.waits_for = self.cluster.arrive()
         elif opcode == "barrier.cluster.wait.acquire":
             return self.cluster_wait()
+        elif opcode == "elect.sync":
+            assert together, "an election of a warp that is not together"
+            self.put(o[0].partition("|")[2], LANE == ELECTED, active)
         elif root not in ("createpolicy", "griddepcontrol", "bar", "fence"):
             self.put_all(o[0], self.result(root, words, o), active)
         return None
@@ -312,6 +316,8 @@ class Warp:
                 return names[root, "NaN" in words](v(1), v(2))
             case "copysign":
                 return np.copysign(v(2), v(1))
+            case "redux":
+                return np.full(LANES, np.bitwise_or.reduce(self.bits(o[1])))
             case "shfl":
                 return self.bits(o[1])[LANE ^ int(o[2]) if words[1] == "bfly" else np.full(LANES, int(o[2]))]
             case "cvt":

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 LANE = np.arange(32, dtype=np.int64)
+ELECTED = 21  # a lane like any other
 BASE = 1024  # of dynamic shared memory, as the symbol has it
 LINE = re.compile(r"(?:@(!?)(%\w+) )?([a-z][\w.:]*)\s*(.*);")
 OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\{[^}]*\}\]|\[[^\]]*\]|[^,\s]+")
@@ -322,6 +323,9 @@ class Warp:
             self.matrix_store(o)
         elif opcode == "ldmatrix.sync.aligned.m8n8.x4.shared.b16":
             self.matrix_load(o)
+        elif opcode == "elect.sync":
+            assert together, "an election of a warp that is not together"
+            self.write(o[0].partition("|")[2], LANE == ELECTED, active)
         elif opcode != "bar.warp.sync":
             self.write(o[0], self.result(kind, opcode, o), active)
         return None
@@ -349,6 +353,8 @@ class Warp:
                 return (v(1).astype(np.float64) * v(2) + v(3)).astype(np.float32)
             case "vote":
                 return np.full(32, v(1).any())
+            case "redux":
+                return np.full(32, np.bitwise_or.reduce(v(1)))
             case "shfl":
                 return v(1)[LANE ^ int(o[2]) if ".bfly" in opcode else np.full(32, int(o[2]))]
             case "cvt":

@@ -277,6 +277,8 @@ class Machine:
             self.trace.append(signed(value) if isinstance(value, int) and not isinstance(value, bool) else value)
         elif opcode == "test.budget":
             self.budgets.append(int(operands[0]))
+        elif opcode == "elect.sync":  # the machine's one thread is lane `%tid.x` of its warp, and lane 0 is elected
+            self.registers[operands[0].partition("|")[2]] = self.special["%tid.x"] % 32 == 0
         elif name == "ld":
             self.registers[operands[0]] = self.params[operands[1].strip("[]")]
         elif name == "setp":

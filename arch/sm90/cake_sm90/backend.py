@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cake_core.architecture import ClusterIdentity, Launch
 from cake_core.frozen import frozen
-from cake_core.ptx.builder import Builder, Sym
+from cake_core.ptx.builder import Builder, Reg, Sym
 
 
 @frozen
@@ -26,6 +26,14 @@ class Hopper:
         if launch.cluster > 1:
             directives += [".explicitcluster", f".reqnctapercluster {launch.cluster}, 1, 1"]
         return tuple(directives)
+
+    def leader_lane(self, builder: Builder) -> Reg:
+        """PTX ISA, elect.sync: of the same members it elects the same lane every time. Where a branch depends on it ptxas knows
+        that one lane goes on; behind a comparison with the lane's number it writes a loop over the active lanes around
+        every bulk copy (ptxas 13.5)."""
+        leads = builder.reg("pred")
+        builder.emit("elect.sync", Sym(f"_|{leads}"), -1)
+        return leads
 
     def cluster_identity(self, builder: Builder, cluster: int) -> ClusterIdentity:
         """PTX ISA, special registers. Clusters lie along x, so the rank in the cluster is the coordinate on its axis."""

@@ -11,15 +11,15 @@ from cake_core.ir.nodes import Call, Expr, Int
 from cake_core.ir.tiles import level
 from cake_core.ir.types import F32, I32, U32, Elem, Level, Scalar, Type
 from cake_core.primitive import CheckContext, Function, LowerContext
-from cake_core.ptx.builder import Operand
+from cake_core.ptx.builder import Builder, Operand, Reg
 
 INTEGERS = (I32, U32)
-ALL_LANES, LAST_LANE = -1, 31
+ALL_LANES = -1
 
 
 @frozen(kw_only=True)
 class Atomic(Function):
-    """Made once a warp: by its first lane, which hands the result to the others; by each lane where place or value differ by lane.
+    """Made once a warp: by its leading lane, which hands the result to the others; by each lane where place or value differ by lane.
 
     The whole warp must be there. A role of several warps must have a place of its own for each: that none of them learns of
     another's result is no accident that a text may rely on.
@@ -64,9 +64,16 @@ class Atomic(Function):
             return (out,)
         b.emit(f"mov.{kind}", out, 0.0 if kind == "f32" else 0)
         b.emit(opcode, out, where, *registers, guard=cx.predicate(WARP_LEADER))
-        told = b.reg(kind)
-        b.emit("shfl.sync.idx.b32", told, out, 0, LAST_LANE, ALL_LANES)
-        return (told,)
+        return (_spread(out, b),)
+
+
+def _spread(own: Reg, b: Builder) -> Operand:
+    """What the leading lane holds, in all lanes; which one leads is the target's affair, and the others hold 0."""
+    if own.kind == "b32":
+        return b.op("redux.sync.or.b32", own, ALL_LANES)
+    told = b.reg(own.kind)  # of floats redux takes the bits only
+    b.emit("mov.b32", told, b.op("redux.sync.or.b32", b.op("mov.b32", own), ALL_LANES))
+    return told
 
 
 def _register(e: Expr, kind: str, cx: LowerContext) -> Operand:

@@ -115,9 +115,7 @@ def test_each_warps_leader_writes_a_warps_value():
     lines = lower(typed("cluster.store part[warp][0] <- w at 3"), REGISTRY, SM90).ptx.splitlines()
     store = next(line for line in lines if "st.shared::cluster" in line)
     guard = re.search(r"@(%p\d+)", store)[1]
-    defined = next(line for line in lines if re.search(rf"setp\.eq\.s32 {guard},", line))
-    lane = next(line for line in lines if "and.b32" in line and ", 31;" in line).split()[1].rstrip(",")
-    assert f"{lane}, 0;" in defined
+    assert f"elect.sync _|{guard}, -1;" in map(str.strip, lines)
 
 
 def test_types():

@@ -74,6 +74,9 @@ class Machine:
             getattr(self, root)(suffixes, parts, mask)
             return
         out, *args = parts
+        if root == "elect":
+            self.put(out.partition("|")[2], np.arange(self.threads) % 32 == 0)
+            return
         if root == "mov" and out.startswith("{"):
             for i, half in enumerate(out.strip("{}").split(",")):
                 self.put(half, self.value(args[0]) >> HALF * i & NAME)

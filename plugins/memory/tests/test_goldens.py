@@ -70,7 +70,7 @@ def test_only_inputs_are_read_without_coherence(ptx_of):
 def test_scalars_go_by_their_leader(ptx_of):
     ptx = ptx_of(TEXT.format(statement="store part[0][warp] <- f32(R) by 4; store part[1][0] <- 1 by 4"))
     guards = [line.split()[0] for line in ptx.splitlines() if "st.shared" in line]
-    conditions = {line.split()[1].rstrip(","): line.split()[2:] for line in ptx.splitlines() if "setp.eq" in line}
-    lane, thread = "%r2,", "%r0,"
-    assert [conditions[g[1:]][0] for g in guards] == [lane, thread]
+    lane = re.search(r"elect\.sync _\|(%p\d+), -1;", ptx)[1]
+    first = re.search(rf"and\.pred (%p\d+), %p\d+, {lane};", ptx)[1]
+    assert guards == [f"@{lane}", f"@{first}"]
     assert "mov.f32" in ptx and "0f3F800000" in ptx  # an integer literal is a float where one is stored

@@ -119,7 +119,9 @@ class Cta:
     def step(self, opcode, operands, mask):
         root, *suffixes = opcode.split(".")
         handler = getattr(self, f"do_{root}", None)
-        if handler:
+        if root == "elect":
+            self.write(operands[0].partition("|")[2], np.arange(self.threads) % 32 == 21, mask)
+        elif handler:
             handler(suffixes, operands, mask)
         else:
             out, *args = operands

@@ -98,6 +98,9 @@ class Warp:
                 case "vote":
                     assert mask.all() and op[2] == "any" and args[2] == "-1"
                     self.write(args[0], np.repeat(self.registers[args[1]].any(), LANES), mask)
+                case "elect":
+                    assert mask.all()
+                    self.write(args[0].partition("|")[2], np.arange(LANES) == 21, mask)
                 case "setp":
                     found = COMPARE[op[1]](self.read(args[1], kind), self.read(args[2], kind))
                     nan = np.isnan(self.read(args[1], kind)) | np.isnan(self.read(args[2], kind)) if kind == "f32" else False

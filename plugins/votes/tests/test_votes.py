@@ -55,7 +55,9 @@ def votes(typed, registry):
         target = registry.architectures[arch]
         lowered = lower(typed(statement, arch), registry, target)
         assert assemble(lowered.ptx, target.target, "k", lines=lowered.lines).cubin
-        return re.findall(r"^  ((?:vote|and\.pred|or\.pred|setp\.\w+\.f32) ?.*|vote\S+ .*);", lowered.ptx, re.M)
+        # The leader of several warps is made by a conjunction, in front of the statement.
+        statement = lowered.ptx.partition("and.pred")[2] if "elect.sync" in lowered.ptx else lowered.ptx
+        return re.findall(r"^  ((?:vote|and\.pred|or\.pred|setp\.\w+\.f32) ?.*|vote\S+ .*);", statement, re.M)
 
     return made
 

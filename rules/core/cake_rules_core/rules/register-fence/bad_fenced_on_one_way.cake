@@ -40,9 +40,9 @@ kernel mm(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D: out bf1
       acc = 0
       for k in 0 .. nk {
         let s = ab_wait % 4
-        if k < nk - 1 { mbarrier.wait ab_full[s] parity ab_wait / 4 % 2 }
+        mbarrier.wait ab_full[s] parity ab_wait / 4 % 2
         ab_wait = ab_wait + 1
-        wgmma.fence
+        if k > 0 { wgmma.fence }
         wgmma acc += a[s] @ b[s].T
         wgmma.commit
         wgmma.wait 0
