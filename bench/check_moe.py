@@ -1,4 +1,4 @@
-"""moe_grouped_sm90 on random groups against float64, with a poisoned, guarded output.
+"""moe_grouped_sm90, or moe_grouped_dynamic_sm90, on random groups against float64, with a poisoned, guarded output.
 
     PYTHONPATH=. python bench/check_moe.py out/moe_grouped_sm90 [--cases 200]
 

@@ -28,6 +28,7 @@ SHAPES = {
     "kmeans_assign_sm90": {"NB": 3, "N": 40001, "K": 1020},
     "knn_part_sm90": {"Q": 3000, "N": 30000},
     "moe_grouped_sm90": {"E": 16, "T": 5000, "N": 1032, "K": 1032},
+    "moe_grouped_dynamic_sm90": {"E": 16, "T": 5000, "N": 1032, "K": 1032},
     "quantize_e4m3": {"R": 3001, "C": 8176},
     "rmsnorm": {"R": 3001, "C": 8184},
     "scale_shift": {"B": 3, "R": 1001, "C": 4104},

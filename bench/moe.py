@@ -1,4 +1,4 @@
-"""moe_grouped_sm90 against torch's grouped product, where it has one, and against one product an expert: alternating bursts.
+"""moe_grouped_sm90, or moe_grouped_dynamic_sm90, against torch's grouped product, where it has one, and one product an expert: bursts in turn.
 
     PYTHONPATH=. python bench/moe.py out/moe_grouped_sm90
 

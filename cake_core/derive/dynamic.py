@@ -1,9 +1,10 @@
 """Schedules on demand written out: one more role draws the items, all roles receive them (S9, S10).
 
 The role `t_sched` of one warp draws numbers from a counter in a workspace, finds the item of a number as any role of the static
-schedule would, and hands its coordinates on through a pipeline of two slots. The first coordinate, which is never negative, is -1 behind
-the last item; every loop over items becomes a `while` on it. Each cluster draws one number too many, so who draws the last of those
-knows that nobody draws after it, and sets the counter back. In a cluster of several CTAs the first one draws, and sends to all.
+schedule would, and hands its coordinates on through a pipeline of as many slots as items may be drawn ahead. The first coordinate,
+which is never negative, is -1 behind the last item; every loop over items becomes a `while` on it. Each cluster draws one number too
+many, so who draws the last of those knows that nobody draws after it, and sets the counter back. In a cluster of several CTAs the
+first one draws, and sends to all.
 """
 
 from __future__ import annotations
@@ -46,8 +47,6 @@ from cake_core.primitive import PipelinePlan, Protocol, Signal
 from cake_core.primitive.asking import effects_of
 from cake_core.source import Span
 
-#: Messages that may be on the way: while a CTA works on one item the next is known, and one more drawn.
-SLOTS = 2
 BYTES = 4  # of a coordinate
 END = -1
 
@@ -84,7 +83,7 @@ class OnDemand:
 
     def declared(self) -> Declare:
         """The buffer of the messages: the coordinates of an item in each slot."""
-        shape = ((Int(SLOTS),), (Int(len(self.schedule.parts)),))
+        shape = ((Int(self.plan.slots),), (Int(len(self.schedule.parts)),))
         return Declare("shared", (Declaration(self.item, TypeExpr("i32", shape)),))
 
     # --- who receives
@@ -104,12 +103,12 @@ class OnDemand:
         early = tuple(s for s in lets if s.bindings[0].name != pattern[0])
         late = tuple(s for s in lets if s.bindings[0].name == pattern[0])
         receive: tuple[Stmt, ...] = (
-            Let((Binding(slot, mod(waits, SLOTS)),)),
+            Let((Binding(slot, mod(waits, p.slots)),)),
             *self.protocol.wait(p, Name(slot), Name(waits)),
             assign(waits, add(waits, 1)),
             assign(self.at[0], read(0)),
             *early,
-            *self.protocol.release(p, mod(releases, SLOTS), Signal.WARPS),
+            *self.protocol.release(p, mod(releases, p.slots), Signal.WARPS),
             assign(releases, add(releases, 1)),
         )
         work = If(binary(">=", self.at[0], 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
@@ -128,12 +127,12 @@ class OnDemand:
         fetched = tuple(Let((b,)) for b in s.fetch(Name(s.index)))
         item = (s.item[0] if self.offset is None else s.item[0].left, *s.item[1:])  # of the cluster's first CTA
         found = (*coordinates, *fetched, *(assign(n, e) for n, e in zip(self.at, item, strict=True)))
-        hand_over = (*self.protocol.commit(p, mod(commits, SLOTS)), assign(commits, add(commits, 1))) if p.commit is Signal.WARPS else ()
+        hand_over = (*self.protocol.commit(p, mod(commits, p.slots)), assign(commits, add(commits, 1))) if p.commit is Signal.WARPS else ()
         last = binary(
             "==", s.index, binary("-", add(there.right, "cluster.count"), 1)
         )  # with no item left, `there` compares with their number
         body: tuple[Stmt, ...] = (
-            Let((Binding(slot, mod(fills, SLOTS)),)),
+            Let((Binding(slot, mod(fills, p.slots)),)),
             *self.protocol.acquire(p, Name(slot), Name(fills)),
             assign(fills, add(fills, 1)),
             *self.protocol.announce(p, Name(slot)),
@@ -178,7 +177,7 @@ def on_demand(
     everyone = tuple(range(ctas)) if ctas > 1 else ()
     arrivals = sum(placed[r.name].instances * placed[r.name].warps * (ctas if pair_rank(r.words) is None else 1) for r in roles)
     how, size = (Signal.BYTES, BYTES * len(schedule.parts)) if everyone else (Signal.WARPS, 0)
-    plan = PipelinePlan(t, SLOTS, (fresh(f"{t}_item"),), how, releases, 1, arrivals, size, everyone, everyone[:1])
+    plan = PipelinePlan(t, asked.ahead, (fresh(f"{t}_item"),), how, releases, 1, arrivals, size, everyone, everyone[:1])
     element = index(place, 0)
     at = tuple(fresh(f"{t}_at" if k == 0 else f"{t}_{part}_at") for k, part in enumerate(schedule.parts))
     offset = Name(f"cluster.{axis}") if everyone and not asked.each else None

@@ -1,4 +1,4 @@
-"""Typing of the word `dynamic` of a tile schedule: items on demand, drawn from a counter in a workspace."""
+"""Typing of the words `dynamic` and `ahead` of a tile schedule: items on demand, drawn from a counter in a workspace."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import replace
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Scope, reported
 from cake_core.elaborate.typing import described
-from cake_core.ir.nodes import Expr, Name, Word
+from cake_core.ir.nodes import Expr, Name, Word, Words
 from cake_core.ir.types import I32, Tile, Unknown
+from cake_core.primitive import Form, WordSpec
+
+AHEAD = WordSpec("ahead", "constant", Form.SCHEDULE, help="items on demand that may be drawn before they are begun; 1 without it")
+#: More would only be taken away from other CTAs.
+MOST_AHEAD = 16
 
 
 class OnDemand:
@@ -26,6 +31,17 @@ class OnDemand:
                 fix="write `persistent(..)`: its CTAs take one item after another",
             )
         return replace(word, value=self._counter(word.value))
+
+    def drawn_ahead(self, words: Words) -> None:
+        """Raises CakeError where `ahead` is no number of items that makes sense."""
+        ahead = words.get("ahead")
+        if ahead is not None and not 1 <= ahead.value <= MOST_AHEAD:
+            raise fail(
+                "type/schedule",
+                f"{ahead.value} items drawn ahead",
+                ahead.span,
+                why=f"it is 1 to {MOST_AHEAD}: what one CTA has drawn no other can take",
+            )
 
     def _counter(self, e: Expr) -> Expr:
         out = self.expr(e)

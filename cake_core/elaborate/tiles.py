@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.elaborate.on_demand import OnDemand
+from cake_core.elaborate.on_demand import AHEAD, OnDemand
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.typing import counted, described, named, range_of, typed
 from cake_core.ir import ranges
@@ -57,10 +57,11 @@ class TileSchedules(OnDemand):
             done = self._grid(calls[0])
         s = replace(s, schedule=done)
         order, dynamic = s.words.word("order"), s.words.word("dynamic")
-        words = self.words(replace(s.words, items=tuple(w for w in s.words.items if w not in (order, dynamic))), (CTAS,), "'tiles'", s.span)
+        words = self.words(replace(s.words, items=tuple(w for w in s.words.items if w not in (order, dynamic))), (CTAS, AHEAD) if dynamic is not None else (CTAS,), "'tiles'", s.span)
         if words.flag is not None:
             raise fail("type/unknown-word", f"'tiles' has no flag '{words.flag}'", words.span)
         self.at_least_one_cta(words)
+        self.drawn_ahead(words)
         scope = Scope(self.scope)
         types = self._part_types(s, scope)
         body = self._item_lets(s, scope, types)

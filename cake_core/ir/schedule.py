@@ -8,7 +8,7 @@
                                 neighbouring blocks (axis `rows`), neighbours of the grid's first dimension (axis of its name), or,
                                 with `each = cluster` in `ragged`, the same item
 
-    .. dynamic COUNTER          the same items in the same order, each taken by who is free
+    .. dynamic COUNTER [ahead n]  the same items in the same order, each taken by who is free
 
 The coordinates of an item are, in this order: of a ragged schedule `b` (group), `r0` (first row) and `r1` (one past the group's last
 row); then one a dimension, of its name.
@@ -63,6 +63,7 @@ class Schedule:
     ctas: int | None
     each: bool = False  # an item for all CTAs of a cluster
     counter: str | None = None  # the workspace whose first element items are drawn from, on demand
+    ahead: int = 1  # items on demand that may be drawn before they are begun
 
     def split(self, axis: str | None, cluster: int) -> dict[str, int]:
         """By coordinate that differs among the CTAs of a cluster, how many neighbours of it a cluster takes: none, or one.
@@ -104,6 +105,7 @@ def read_schedule(s: Tiles) -> Schedule:
         ctas=ctas.value if isinstance(ctas, Int) else None,
         each="each" in options,
         counter=counter.id if isinstance(counter := s.words.get("dynamic"), Name) else None,
+        ahead=ahead.value if isinstance(ahead := s.words.get("ahead"), Int) else 1,
     )
 
 

@@ -76,14 +76,15 @@ def grid_text(raster="", dynamic=" dynamic NEXT", params=", NEXT: workspace i32[
     return GRIDS.format(raster=raster, dynamic=dynamic, params=params, arch=arch)
 
 
+@pytest.mark.parametrize("ahead", ["", " ahead 2", " ahead 3"])
 @pytest.mark.parametrize("raster", ["", ", raster = 3"])
 @settings(max_examples=12, deadline=None)
 @given(m=st.integers(0, 7), n=st.integers(0, 4), ctas=st.integers(1, 4), seed=st.integers(0, 99))
-def test_every_point_of_a_grid_is_taken_once(raster, m, n, ctas, seed):
+def test_every_point_of_a_grid_is_taken_once(raster, ahead, m, n, ctas, seed):
     ctas = min(ctas, m * n)  # as a launch does
     shape = (max(m, 1), max(n, 1))
     tensors = {"Y": np.zeros(shape, np.int32), "Z": np.full(shape, -1, np.int32)}
-    held = run(built(grid_text(raster)), {"M": m, "N": n}, tensors, ctas, seed)
+    held = run(built(grid_text(raster, f" dynamic NEXT{ahead}")), {"M": m, "N": n}, tensors, ctas, seed)
     assert (held["Y"] == (1 if m and n else 0)).all()
     if m and n:
         assert (held["Z"] // 1000 == 100 * np.arange(m)[:, None] + np.arange(n)).all()

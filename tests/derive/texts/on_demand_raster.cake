@@ -3,7 +3,7 @@ kernel relay(M: i32, N: i32, X: in f32[M, N, 256], Y: out f32[M, N, 256], NEXT: 
   require 0 <= M, M <= 1024, 0 <= N, N <= 1024
   target sm90
 {
-  tiles t = persistent(m: M, n: N, raster = 8) ctas 2 dynamic NEXT {
+  tiles t = persistent(m: M, n: N, raster = 8) ctas 2 dynamic NEXT ahead 2 {
     let first = m == 0
   }
   shared s: f32[2][256]
