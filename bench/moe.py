@@ -1,6 +1,6 @@
-"""moe_grouped_sm90, or moe_grouped_dynamic_sm90, against torch's grouped product, where it has one, and one product an expert: bursts in turn.
+"""moe_grouped_sm90 against torch's grouped product, where it has one, and against one product an expert: alternating bursts.
 
-    PYTHONPATH=. python bench/moe.py out/moe_grouped_sm90
+    PYTHONPATH=. python bench/moe.py out/moe_grouped_sm90 [--variants out/moe_grouped_dynamic_sm90 ..]
 
 Rows are dealt to the experts at random, so groups differ in size and end inside blocks.
 """
@@ -21,26 +21,30 @@ def grouped_product():
     return getattr(torch.nn.functional, "grouped_mm", None) or getattr(torch, "_grouped_mm", None)
 
 
-def sides_of(kernel, e: int, t: int, n: int, k: int) -> tuple[dict, dict]:
+def sides_of(kernels: dict, e: int, t: int, n: int, k: int) -> tuple[dict, dict]:
     """Calls by name, and what the record says of the groups and of how far the results are apart."""
     sizes = torch.bincount(torch.randint(0, e, (t,)), minlength=e).tolist()
     ends = torch.tensor([0, *sizes]).cumsum(0).to(torch.int32)
     a, w, off = torch.randn(t, k, device="cuda").bfloat16(), torch.randn(e, n, k, device="cuda").bfloat16(), ends.cuda()
     ours, theirs = (torch.full((t, n), float("nan"), dtype=torch.bfloat16, device="cuda") for _ in range(2))
-    launch = kernel.prepare(OFF=off, A=a, W=w, D=ours)
+    sides = {name: kernel.prepare(OFF=off, A=a, W=w, D=ours) for name, kernel in kernels.items()}
     parts = [(i, slice(int(x), int(y))) for i, (x, y) in enumerate(zip(ends[:-1], ends[1:], strict=True)) if x < y]
 
     def one_by_one():
         for i, part in parts:
             torch.matmul(a[part], w[i].T, out=theirs[part])
 
-    sides = {"cake": launch, "matmul an expert": one_by_one}
-    for call in sides.values():
-        call()
+    sides["matmul an expert"] = one_by_one
+    one_by_one()
+    differences = {}
+    for name in kernels:
+        ours.fill_(float("nan"))
+        sides[name]()
+        differences[name] = float((ours.float() - theirs.float()).abs().max())
     facts = {
         "smallest_group": min(sizes),
         "largest_group": max(sizes),
-        "largest_difference": float((ours.float() - theirs.float()).abs().max()),
+        "largest_difference": max(differences.values()),
     }
     if (product := grouped_product()) is not None:
         turned, behind = w.transpose(1, 2), off[1:].contiguous()
@@ -54,12 +58,16 @@ def sides_of(kernel, e: int, t: int, n: int, k: int) -> tuple[dict, dict]:
 
 
 def main() -> None:
-    args = arguments(__doc__, "moe")
+    args = arguments(
+        __doc__, "moe", variants={"nargs": "*", "default": (), "metavar": "DIR", "help": "its other schedules, timed beside it"}
+    )
     torch.manual_seed(args.seed)
-    kernel = cake.load(args.moe)
+    kernels = {"cake": cake.load(args.moe)}
+    for kernel in map(cake.load, args.variants):
+        kernels["cake " + kernel.name.removeprefix("moe_grouped_").removesuffix("_sm90")] = kernel
     rows = []
     for e, t, n, k in SHAPES:
-        sides, facts = sides_of(kernel, e, t, n, k)
+        sides, facts = sides_of(kernels, e, t, n, k)
         row = {"E": e, "T": t, "N": n, "K": k, **facts, "burst": compare(sides, "cake", BURST)}
         for side in row["burst"]["sides"].values():
             side["tflop_per_s"] = round(2 * t * n * k / side["median_us"] / 1e6, 1)
@@ -71,7 +79,7 @@ def main() -> None:
         rows.append(row)
         del sides
         torch.cuda.empty_cache()
-    record(args.out, "moe", {"method": BURST, "environment": environment(kernel), "shapes": rows})
+    record(args.out, "moe", {"method": BURST, "environment": environment(*kernels.values()), "shapes": rows})
 
 
 if __name__ == "__main__":
