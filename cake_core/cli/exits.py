@@ -18,11 +18,13 @@ ENGINE_CODES = {
     "runtime/driver",
     "runtime/no-gpu",
 }
+#: Findings of an engine's namespace that are of a text nevertheless.
+OF_A_TEXT = {"rules/example"}
 
 
 def code_of(diagnostics: Iterable[Diagnostic]) -> int:
     """0 without errors, 3 if one of them is the engine's, else 1."""
     errors = [d.code for d in diagnostics if d.severity is Severity.ERROR]
-    if any(c in ENGINE_CODES or c.partition("/")[0] in ENGINE_NAMESPACES for c in errors):
+    if any(c in ENGINE_CODES or c.partition("/")[0] in ENGINE_NAMESPACES and c not in OF_A_TEXT for c in errors):
         return ENGINE
     return FINDINGS if errors else CLEAN

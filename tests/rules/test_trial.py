@@ -1,0 +1,110 @@
+"""Texts beside rules: what `cake rules test` takes for right, and what it says of the rest."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from cake_core.cli.app import app
+from cake_core.rules import load_rule
+from cake_core.rules.trial import trial
+
+RULE = """schema: 1
+id: acme/small-role
+title: A role of one warp
+kind: style
+level: warning
+status: stable
+precision: proof
+since: "0.1"
+owner: someone
+match: {r: {role: {}}}
+require: r.warps > 1
+message: "role '{r.id}' is small"
+why: It is.
+"""
+GOOD = "cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 2 warps at 0 {\n    warp.sync\n  }\n}\n"
+BAD = GOOD.replace("2 warps", "1 warp")
+DIAG = """warning[acme/small-role]: role 'a' is small
+ --> bad_one.cake:6:3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def write(**texts: str):
+        root = tmp_path / "cake_rules_acme"
+        rule = root / "rules" / "small-role"
+        rule.mkdir(parents=True, exist_ok=True)
+        (root / "pack.yaml").write_text('schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n')
+        for name, text in texts.items():
+            (rule / name.replace("__", ".")).write_text(text)
+        return root
+
+    return write
+
+
+def cake(*args: str):
+    return CliRunner().invoke(app, ["rules", *args], prog_name="cake")
+
+
+def test_a_rule_with_its_texts_is_right(folder):
+    root = folder(rule__yaml=RULE, bad_one__cake=BAD, good_two__cake=GOOD)
+    first = cake("test", "acme", "--pack", str(root))
+    assert first.exit_code == 1 and "'bad_one.diag' is not what is told" in first.output and "no such file" in first.output
+    assert cake("test", "acme", "--pack", str(root), "--update").exit_code == 0
+    written = (root / "rules" / "small-role" / "bad_one.diag").read_text()
+    assert written.startswith(DIAG)
+    again = cake("test", "acme/small-role", "--pack", str(root))
+    assert again.exit_code == 0 and again.output == "1 rule, 2 texts, 0 wrong\n"
+    found = json.loads(cake("test", "acme", "--pack", str(root), "--json").output)
+    assert found["rules"] == [{"rule": "acme/small-role", "bad": 1, "good": 1, "undecided": 0, "ok": True}]
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"bad_one__cake": GOOD}, "'bad_one.cake' is proved, not violated"),
+        ({"good_two__cake": BAD}, "'good_two.cake' is violated, not proved"),
+        ({"rule__yaml": RULE.replace("r.warps > 1", "true")}, "'bad_one.cake' is proved"),
+        ({"rule__yaml": RULE.replace("r.warps > 1", "false")}, "'good_two.cake' is violated"),
+        ({"rule__yaml": RULE.replace("require:", "where: r.warps > 9\nrequire:")}, "'good_two.cake' is inapplicable"),
+        ({"rule__yaml": RULE.replace("r.warps > 1", "max(i.number for i in instance where i.number > 9) > 1")}, "is error"),
+        ({"good_two__cake": GOOD.replace("warp.sync", "warp.sync\n    warp.sync\n    warp.sync\n    warp.sync")}, "no near miss"),
+        ({"bad_one__cake": "cake 1\nkernel"}, "has no facts"),
+        ({"bad_one__diag": DIAG + "more\n"}, "is not what is told"),
+    ],
+)
+def test_what_is_wrong_is_told(folder, change, said):
+    texts = {"rule__yaml": RULE, "bad_one__cake": BAD, "good_two__cake": GOOD} | change
+    root = folder(**texts)
+    result = cake("test", "acme", "--pack", str(root))
+    assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("left", ["bad_one__cake", "good_two__cake"])
+def test_a_rule_needs_both_kinds(folder, left):
+    root = folder(**{"rule__yaml": RULE, left: BAD if left.startswith("bad") else GOOD})
+    result = cake("test", "acme", "--pack", str(root))
+    assert result.exit_code == 1 and f"has no {'good' if left.startswith('bad') else 'bad'} text" in result.output
+
+
+def test_what_a_prover_must_decide_is_left_open_without_one(folder, rows_from):
+    root = folder(rule__yaml=RULE.replace("{role: {}}", "{kernel: {}}").replace("r.warps > 1", "deadlock_free(r)").replace("{r.id}", "x"), bad_one__cake=BAD, good_two__cake=GOOD)
+    found = trial(load_rule(root / "rules" / "small-role" / "rule.yaml"), lambda source: rows_from(source.text, source.name))
+    assert (found.undecided, found.findings) == (2, ())
+
+
+def test_rules_are_listed(folder):
+    root = folder(rule__yaml=RULE)
+    result = cake("list", "--pack", str(root))
+    assert result.exit_code == 0 and "acme/small-role" in result.output and "core/arrival-count" in result.output and "acme 0.1.0: 1 rule," in result.output
+    rows = {r["id"]: r for r in json.loads(cake("list", "--pack", str(root), "--json").output)}
+    assert rows["acme/small-role"]["judged"] and rows["acme/small-role"]["level"] == "warning"
+
+
+def test_a_name_that_is_not_there_is_usage(folder):
+    assert cake("test", "nowhere").exit_code == 2
+    assert cake("test", "--pack", "/nowhere").exit_code == 3
