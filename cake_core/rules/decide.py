@@ -13,6 +13,7 @@ from cake_core.rules.formula import Arithmetic as Condition
 from cake_core.rules.formula import Formula, Not, TooLarge, clauses
 from cake_core.rules.predicates import PROVED, Answer, Given, Predicates, Standing, unknown
 from cake_core.rules.terms import Origins
+from cake_core.rules.ways import WAYS
 
 
 @dataclass(slots=True)
@@ -71,7 +72,7 @@ class Judge:
             if answer.standing is Standing.PROVED or not asked and not conditions:
                 return answer
         given = (*conditions, *(_denied(t) for t in terms), *assumed)
-        answers = [getattr(self.predicates, p.name)(*p.args, given=given) for p in asked]
+        answers = [self._ask(p, given) for p in asked]
         if any(a.standing is Standing.PROVED for a in answers):
             return PROVED
         if len(answers) == 1:
@@ -79,6 +80,11 @@ class Judge:
         return next((a for a in answers if a.standing is Standing.UNKNOWN), None) or unknown(
             "of several predicates none holds for all instances; that one does for each is not decided"
         )
+
+    def _ask(self, p: Given, given: tuple) -> Answer:
+        if (way := WAYS.get(p.name)) is not None:
+            return way(self.rows, *p.args, given=given)
+        return getattr(self.predicates, p.name)(*p.args, given=given)
 
 
 def _denied(e: Expr) -> Expr:

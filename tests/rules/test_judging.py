@@ -31,6 +31,7 @@ kernel k(N: i32, M: i32, A: in bf16[N, 64])
 {
   launch N
   shared a: bf16[2][64, 64] at 0 swizzle 128
+  shared g: f32[256] at 16448
   barrier full: mbarrier[2] count 1 at 16384, done: mbarrier[2] count 128 at 16400
   BEFORE
   role load: 1 warp at 0 {
@@ -258,11 +259,32 @@ def test_what_a_prover_does_not_know_is_no_proof(verdicts):
     assert found.outcome is Outcome.UNKNOWN and found.finding.code == "rules/undecided" and "too hard" in found.finding.message
 
 
+STORE = "frag x: f32[256] vec 2 layout vector; x = 1.0; store g <- x by 8"
+
+
+@pytest.mark.parametrize(
+    "require, math, holds",
+    [
+        ("fenced(w, m, proxy_async)", f"{STORE}; fence.proxy.async; bar.sync 1 threads 128", True),
+        ("fenced(w, m, proxy_async)", f"{STORE}; bar.sync 1 threads 128", False),
+        ("fenced(w, m, proxy_async)", f"{STORE}; if leader {{ fence.proxy.async }}; bar.sync 1 threads 128", False),
+        ("fenced(w, m, registers)", f"{STORE}; fence.proxy.async; bar.sync 1 threads 128", False),
+        ("dominates(s, m)", "mbarrier.arrive done[0]; bar.sync 1 threads 128", True),
+        ("dominates(s, m)", "if M > 2 { mbarrier.arrive done[0] }; bar.sync 1 threads 128", False),
+        ("dominates(s, m)", "if leader { mbarrier.arrive done[0] }; bar.sync 1 threads 128", False),
+    ],
+)
+def test_predicates_about_ways_need_no_prover(verdicts, require, math, holds):
+    start = "w: {access: {mode: write, space: shared}}" if "fenced" in require else "s: {arrive: {}}"
+    body = f"match: {{{start}, m: {{meet: {{scope: named}}}}}}\nrequire: {require}\n"
+    assert outcome(verdicts(body, kernel(math=math))) is (Outcome.PROVED if holds else Outcome.VIOLATED)
+
+
 def test_of_alternatives_one_proof_is_enough_and_several_doubts_are_unknown(verdicts):
-    body = "match: {w: {wait: {}}}\nrequire: phase_safe(w) or dominates(w, w)\n"
+    body = "match: {w: {wait: {}}}\nrequire: phase_safe(w) or happens_before(w, w)\n"
     text = kernel(math="mbarrier.wait full[0] parity 0")
-    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, dominates=PROVED))) is Outcome.PROVED
-    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, dominates=VIOLATED))) is Outcome.UNKNOWN
+    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, happens_before=PROVED))) is Outcome.PROVED
+    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, happens_before=VIOLATED))) is Outcome.UNKNOWN
 
 
 def test_a_rule_without_a_fact_to_match_is_inapplicable(verdicts):
