@@ -35,12 +35,13 @@ class Outcome(StrEnum):
     MISSED = "missed"  # the machine shows a fault, and no one else
     ALARM = "alarm"  # the proof rejects, and the machine finds nothing
     UNKNOWN = "unknown"  # outside of the method, as the proof says
+    UNRUN = "unrun"  # what the machine can't execute
 
 
 @frozen
 class Case:
     """What became of one mutant. `codes`: of the compiler's findings; `proof`: its question and answer; `fault`: the machine's first of the proof's
-    kinds, or any; `at`: the sizes there; `seconds`: of proof and machine."""
+    kinds, or any; `at`: the sizes there; `unrun`: why the machine could execute it at no sizes; `seconds`: of proof and machine."""
 
     edit: Edit | None
     outcome: Outcome
@@ -48,6 +49,7 @@ class Case:
     proof: tuple[str, Answer] | None = None
     fault: Fault | None = None
     at: dict[str, int] | None = None
+    unrun: str = ""
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def record(self) -> dict:
@@ -61,6 +63,7 @@ class Case:
             "codes": list(self.codes),
             "proof": None if p is None else {"question": p[0], "answer": str(p[1].standing), "reason": p[1].reason, "values": dict(p[1].values)},
             "machine": None if self.fault is None else {"kind": str(self.fault.kind), "fault": str(self.fault), "at": self.at},
+            "unrun": self.unrun,
             "seconds": [round(s, 3) for s in self.seconds],
         }
 
@@ -90,28 +93,33 @@ class Judge:
         t = time.process_time()
         question, answer = verdict(rows)
         middle = time.process_time()
-        fault, at = self.machine(facts, answer)
+        fault, at, unrun = self.machine(facts, answer)
         spent = middle - t, time.process_time() - middle
-        return Case(edit, _outcome(codes, answer, fault), codes, (question, answer), fault, at, spent)
+        return Case(edit, _outcome(codes, answer, fault, unrun), codes, (question, answer), fault, at, unrun, spent)
 
-    def machine(self, facts: Facts, answer: Answer) -> tuple[Fault | None, dict | None]:
-        """The first fault of the proof's kinds, at the scenarios and where the proof says that it goes wrong; else any other."""
-        other = None, None
+    def machine(self, facts: Facts, answer: Answer) -> tuple[Fault | None, dict | None, str]:
+        """The first fault of the proof's kinds, at the scenarios and where the proof says that it goes wrong, else any other, and where;
+        last, why none of them could be executed."""
+        other, ran, why = (None, None), False, ""
         for scenario in (*self.scenarios, *_witness(facts, answer)):
             try:
                 found = explore(facts, scenario, seconds=self.seconds, limit_states=self.states).faults
-            except MachineError:
+            except MachineError as error:
+                why = str(error)
                 continue
+            ran = True
             for f in found:
                 if f.kind in PROVED_KINDS:
-                    return f, dict(scenario.params)
+                    return f, dict(scenario.params), ""
                 if other[0] is None:
                     other = f, dict(scenario.params)
-        return other
+        return *other, "" if ran else why
 
 
-def _outcome(codes: tuple[str, ...], answer: Answer, fault: Fault | None) -> Outcome:
+def _outcome(codes: tuple[str, ...], answer: Answer, fault: Fault | None, unrun: str) -> Outcome:
     spoken = fault is not None and fault.kind in PROVED_KINDS
+    if unrun:
+        return Outcome.CHECKED if codes else Outcome.UNRUN
     match answer.standing:
         case Standing.UNKNOWN:
             return Outcome.CHECKED if codes else Outcome.UNKNOWN

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cake_core import effects as e
-from cake_core.ir.build import binary
+from cake_core.ir.build import LEADER, WARP_LEADER, binary
 from cake_core.ir.nodes import Assign, Expr, For, If, Int, Kernel, Name, Op, Stmt, Unary, Var, Words
+from cake_core.ir.places import names
 from cake_core.ir.visit import nested
 from cake_core.mutate.sites import Edit, Spot, effects, spots, synchronises
 from cake_core.primitive.asking import effects_of
@@ -34,6 +35,8 @@ DROPS = {
 TWICE = (e.BarrierArrive, e.EngineCommit, e.CommitGroup)
 #: What hands over.
 SIGNALS = (e.BarrierArrive, e.EngineCommit)
+#: Guards that choose a lane.
+LANES = {LEADER.id, WARP_LEADER.id}
 
 
 def statement_edits(kernel: Kernel, typed: Kernel, registry) -> Iterator[Edit]:
@@ -78,7 +81,8 @@ def _guards(spot: Spot, i: int, registry) -> Iterator[Edit]:
     if not effects(t, registry):
         return
     yield Edit("drop block", name(s), s.span, spot.without(i))
-    yield Edit("negate guard", name(s), s.span, spot.instead(i, replace(s, test=Unary("not", s.test))))
+    if not LANES & {n.id for n in names(s.test)}:  # what all lanes but one do has no execution of its own
+        yield Edit("negate guard", name(s), s.span, spot.instead(i, replace(s, test=Unary("not", s.test))))
     if s.other is None:
         yield Edit("drop guard", name(s), s.span, spot.instead(i, *s.then))
 
@@ -94,11 +98,11 @@ def _order(spot: Spot, i: int, registry) -> Iterator[Edit]:
     if j is not None and not isinstance(spot.block[j], For):
         other = effects(spot.typed[j], registry)
         if synchronises(own) or synchronises(other):
-            yield Edit("swap", f"{name(s)} and {name(spot.block[j])}", s.span, spot.moved(i, j + 1))
+            yield Edit("swap", f"{name(s)} and {name(spot.block[j])}", s.span, spot.behind(i, j, j))
             if any(isinstance(x, e.BarrierWait) for x in own) and (k := _next(spot, j, registry)) is not None:
-                yield Edit("late wait", f"{name(s)} behind {name(spot.block[k])}", s.span, spot.moved(i, k + 1))
+                yield Edit("late wait", f"{name(s)} behind {name(spot.block[k])}", s.span, spot.behind(i, j, k))
             if any(isinstance(x, e.Fence) for x in own) and (k := _next(spot, j, registry)) is not None:
-                yield Edit("late fence", f"{name(s)} behind {name(spot.block[k])}", s.span, spot.moved(i, k + 1))
+                yield Edit("late fence", f"{name(s)} behind {name(spot.block[k])}", s.span, spot.behind(i, j, k))
     if any(isinstance(x, SIGNALS) for x in own) and not any(isinstance(x, e.Access) for x in own):
         at = max((k + 1 for k in range(i) if any(isinstance(x, e.BarrierWait) for x in effects(spot.typed[k], registry))), default=0)
         if at < i - 1 and any(effects(spot.typed[k], registry) for k in range(at, i - 1)):
@@ -106,7 +110,7 @@ def _order(spot: Spot, i: int, registry) -> Iterator[Edit]:
 
 
 def _next(spot: Spot, i: int, registry) -> int | None:
-    """The next statement with effects, where nothing but assignments to variables stands between."""
+    """The next statement with effects, where nothing but assignments to variables stands between; they count for statement `i` and move with it."""
     for j in range(i + 1, len(spot.block)):
         if isinstance(spot.block[j], For) or effects(spot.typed[j], registry):
             return j

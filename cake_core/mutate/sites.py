@@ -46,10 +46,12 @@ class Spot:
         return self.rebuild((*self.block[:i], *new, *self.block[i + 1 :]))
 
     def moved(self, i: int, to: int) -> Kernel:
-        """Statement `i` put in front of what is statement `to` now."""
-        rest = [s for k, s in enumerate(self.block) if k != i]
-        at = to if to < i else to - 1
-        return self.rebuild((*rest[:at], self.block[i], *rest[at:]))
+        """Statement `i` put in front of statement `to`, which stands in front of it."""
+        return self.rebuild((*self.block[:to], self.block[i], *self.block[to:i], *self.block[i + 1 :]))
+
+    def behind(self, i: int, j: int, k: int) -> Kernel:
+        """Statements `i` .. `j - 1` put behind statements `j` .. `k`."""
+        return self.rebuild((*self.block[:i], *self.block[j : k + 1], *self.block[i:j], *self.block[k + 1 :]))
 
 
 def spots(kernel: Kernel, typed: Kernel) -> Iterator[Spot]:
