@@ -177,6 +177,14 @@ class GridOrder:
     waits: bool
 
 
+@frozen
+class Attribute:
+    """Says something of the statement that rules match on, and that nothing else reads: a word or a number of a plugin's own."""
+
+    name: str
+    value: int | str
+
+
 Effect = (
     Access
     | CommitGroup
@@ -190,4 +198,5 @@ Effect = (
     | Rendezvous
     | Fence
     | GridOrder
+    | Attribute
 )

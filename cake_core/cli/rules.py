@@ -45,10 +45,17 @@ def listed(packs: tuple[str, ...], as_json: bool) -> int:
 
         plain = ("id", "title", "pack", "version", "since", "owner")
         words = ("kind", "level", "status", "precision")
-        rows = [{k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in default, "tags": list(r.tags)} for r in rules]
+        rows = [
+            {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in default, "tags": list(r.tags)}
+            for r in rules
+        ]
         click.echo(dumps(rows), nl=False)
         return exits.CLEAN
-    table("Rules", ("rule", "kind", "level", "status", "precision", "what is wrong"), [(r.id, r.kind, r.level, r.status, r.precision, r.title) for r in rules])
+    table(
+        "Rules",
+        ("rule", "kind", "level", "status", "precision", "what is wrong"),
+        [(r.id, r.kind, r.level, r.status, r.precision, r.title) for r in rules],
+    )
     for p in book.packs:
         click.echo(f"{p.name} {p.version}: {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}, from {p.distribution}")
     return exits.CLEAN
@@ -93,4 +100,3 @@ def tested(which: tuple[str, ...], packs: tuple[str, ...], update: bool, as_json
         texts = sum(t.bad + t.good for t in trials)
         click.echo(f"{len(trials)} rule{'s' if len(trials) != 1 else ''}, {texts} texts, {len(findings)} wrong")
     return exits.code_of(findings)
-

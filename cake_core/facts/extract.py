@@ -223,14 +223,16 @@ class _Scope:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
-        acts = tuple(self._act(e) for e in effects_of(s, self.reader.registry))
+        effects = effects_of(s, self.reader.registry)
+        acts = tuple(self._act(e) for e in effects if not isinstance(e, declared.Attribute))
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         sets = self._sets(s)
-        if not acts and not sets:
+        said = tuple(e for e in effects if isinstance(e, declared.Attribute))
+        if not acts and not sets and not said:
             return ()
         op = s.name if isinstance(s, Op) else {Let: "let", Var: "var", Assign: "="}.get(type(s), type(s).__name__.lower())
-        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span),)
+        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said),)
 
     def _sets(self, s: Stmt) -> tuple[Set, ...]:
         """What the statement binds or assigns, integers and conditions only: the rest decides nothing."""

@@ -293,6 +293,13 @@ RELATIONS: dict[str, Relation] = {
             Column("waits", BOOL, "until those before have ended; false: the next may start"),
         ),
         _happens(
+            "attribute",
+            "What a primitive says of its statement for rules alone.",
+            Column("name", TEXT, "a plugin's own word"),
+            Column("word", TEXT, "the value, as text"),
+            Column("number", INT, "the value, if it is an integer", optional=True),
+        ),
+        _happens(
             "assign",
             "A variable of the role gets a value.",
             Column("name", TEXT, "which"),

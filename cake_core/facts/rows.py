@@ -288,6 +288,9 @@ class _Order:
                 barrier, how = use
                 where = {"barrier": barrier.name, "index": barrier.index, "how": how, "remote": _remote(act)}
                 self.rows.add("barrier_use", f"{e.id}.{n}", e.span, site, **common, **where)
+        for n, a in enumerate(e.attributes, len(e.acts) + len(e.sets)):
+            number = a.value if isinstance(a.value, int) else None
+            self.rows.add("attribute", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=a.name, word=str(a.value), number=number)
         for n, s in enumerate(e.sets, len(e.acts)):
             self.rows.add("assign", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
 

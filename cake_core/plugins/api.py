@@ -8,6 +8,7 @@ from cake_core.architecture import Architecture, Backend, ClusterIdentity, Launc
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
 from cake_core.effects import (
     Access,
+    Attribute,
     BarrierArrive,
     BarrierInit,
     BarrierWait,
@@ -56,6 +57,7 @@ from cake_core.primitive import (
 __all__ = [
     "Access",
     "Architecture",
+    "Attribute",
     "Backend",
     "BarrierArrive",
     "BarrierInit",

@@ -43,7 +43,12 @@ def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows]
             with sink.collecting():
                 undecided += _one(rule, kind, path, rows_of, prover, update, sink)
     if texts["bad"] and texts["good"] and min(_distance(a, b) for a in texts["bad"] for b in texts["good"]) > NEAR:
-        sink.error("rules/example", f"'{rule.id}' has no near miss", rule.span, why="a good text beside a bad one, in one statement different, shows what the rule turns on")
+        sink.error(
+            "rules/example",
+            f"'{rule.id}' has no near miss",
+            rule.span,
+            why="a good text beside a bad one, in one statement different, shows what the rule turns on",
+        )
     return Trial(rule, len(texts["bad"]), len(texts["good"]), undecided, tuple(sink.items))
 
 
@@ -64,7 +69,12 @@ def _one(rule: Rule, kind: str, path: Path, rows_of, prover, update: bool, sink:
     if outcomes != {wanted}:
         said = "; ".join(dict.fromkeys(v.finding.message for v in found if v.finding is not None))
         what = " and ".join(sorted(str(o) for o in outcomes)) or "not judged"
-        sink.error("rules/example", f"'{path.name}' is {what}, not {wanted}", at, why=said or ("nothing of it is what the rule matches" if Outcome.INAPPLICABLE in outcomes else None))
+        sink.error(
+            "rules/example",
+            f"'{path.name}' is {what}, not {wanted}",
+            at,
+            why=said or ("nothing of it is what the rule matches" if Outcome.INAPPLICABLE in outcomes else None),
+        )
     elif kind == "bad":
         _told(path, render([v.finding for v in found], {source.name: source}, color=False), update, at, sink)
     return False
@@ -76,7 +86,14 @@ def _told(path: Path, text: str, update: bool, at: Span, sink: Sink) -> None:
         golden.write_text(text, encoding="utf-8")
     before = golden.read_text(encoding="utf-8") if golden.is_file() else None
     if before != text:
-        first = next((line for line in difflib.unified_diff((before or "").splitlines(), text.splitlines(), lineterm="", n=0) if line[0] == "+" and not line.startswith("+++")), "")
+        first = next(
+            (
+                line
+                for line in difflib.unified_diff((before or "").splitlines(), text.splitlines(), lineterm="", n=0)
+                if line[0] == "+" and not line.startswith("+++")
+            ),
+            "",
+        )
         why = "there is no such file" if before is None else f"it now says: {first[1:].strip()}"
         sink.error("rules/example", f"'{golden.name}' is not what is told", at, why=why, fix="read the difference, then --update")
 

@@ -442,3 +442,37 @@ def test_an_order_between_roles_that_nobody_knows_is_unknown(verdicts):
     assert outcome(found) in (Outcome.UNKNOWN, Outcome.VIOLATED)
     found = verdicts(LIFE % '"make (wait | give)? (wait | give)?"', kernel(WAIT, GIVE))
     assert outcome(found) is Outcome.UNKNOWN and "'load', 'math'" in found[0].finding.message
+
+
+# --- what plugins say for rules alone ----------------------------------------------------------------------------
+
+
+def test_attributes_of_a_strangers_statement_are_matched_and_nothing_else_sees_them(offered, tmp_path):
+    from dataclasses import dataclass, replace
+
+    from cake_core import types
+    from cake_core.facts import facts_of, rows_of
+    from cake_core.pipeline import frontend
+    from cake_core.source import Source
+
+    @dataclass(frozen=True, kw_only=True)
+    class Tune(types.Operation):
+        """`acme.tune 2`."""
+
+        def effects(self, op):
+            return (types.Attribute("width", op.operands[0].value), types.Attribute("mode", "fast"))
+
+    tune = Tune(name="acme.tune", operands=(types.Parameter("width", "constant"),), doc="None.")
+    registry = replace(offered, operations={**offered.operations, "acme.tune": tune})
+    text = kernel(math="acme.tune 2; if leader { acme.tune 4 }", load="acme.tune 2")
+    front = frontend(Source("case.cake", text), registry)
+    rows = rows_of(facts_of(front.typed, registry, front.arch), front.arch, registry)
+    assert [(r["name"], r["word"], r["number"], r["by"]) for r in rows["attribute"]] == [("width", "2", 2, "all"), ("mode", "fast", None, "all"), ("width", "2", 2, "all"), ("mode", "fast", None, "all"), ("width", "4", 4, "leader"), ("mode", "fast", None, "leader")]  # fmt: skip
+    assert all(r.site.event.acts == () for r in rows["attribute"])
+    path = tmp_path / "rule.yaml"
+    path.write_text(
+        HEAD.format(level="error", status="stable")
+        + "match: {a: {attribute: {name: width}}, b: {attribute: {name: width}}}\nwhere: a.role == b.role\nrequire: a.number == b.number\n"
+    )
+    found = judge([load_rule(path)], rows)
+    assert outcome(found) is Outcome.VIOLATED and {v.bindings["a"]["role"] for v in found} == {"math"}

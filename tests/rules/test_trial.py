@@ -92,7 +92,11 @@ def test_a_rule_needs_both_kinds(folder, left):
 
 
 def test_what_a_prover_must_decide_is_left_open_without_one(folder, rows_from):
-    root = folder(rule__yaml=RULE.replace("{role: {}}", "{kernel: {}}").replace("r.warps > 1", "deadlock_free(r)").replace("{r.id}", "x"), bad_one__cake=BAD, good_two__cake=GOOD)
+    root = folder(
+        rule__yaml=RULE.replace("{role: {}}", "{kernel: {}}").replace("r.warps > 1", "deadlock_free(r)").replace("{r.id}", "x"),
+        bad_one__cake=BAD,
+        good_two__cake=GOOD,
+    )
     found = trial(load_rule(root / "rules" / "small-role" / "rule.yaml"), lambda source: rows_from(source.text, source.name))
     assert (found.undecided, found.findings) == (2, ())
 
@@ -100,7 +104,12 @@ def test_what_a_prover_must_decide_is_left_open_without_one(folder, rows_from):
 def test_rules_are_listed(folder):
     root = folder(rule__yaml=RULE)
     result = cake("list", "--pack", str(root))
-    assert result.exit_code == 0 and "acme/small-role" in result.output and "core/arrival-count" in result.output and "acme 0.1.0: 1 rule," in result.output
+    assert (
+        result.exit_code == 0
+        and "acme/small-role" in result.output
+        and "core/arrival-count" in result.output
+        and "acme 0.1.0: 1 rule," in result.output
+    )
     rows = {r["id"]: r for r in json.loads(cake("list", "--pack", str(root), "--json").output)}
     assert rows["acme/small-role"]["judged"] and rows["acme/small-role"]["level"] == "warning"
 
