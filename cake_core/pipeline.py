@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cake_core import __version__, artifact
 from cake_core.architecture import Architecture
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
-from cake_core.check import check
+from cake_core.check import checked
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
 from cake_core.elaborate import constants, elaborate
@@ -28,10 +28,12 @@ from cake_core.syntax import parse
 
 if TYPE_CHECKING:
     from cake_core.assemble import Assembled, Assembler
+    from cake_core.facts import Rows
     from cake_core.lower import Lowered
+    from cake_core.rules import Predicates
 
-#: What no room of this version analyses. A build says so in its manifest, and the runtime shows it.
-NOT_ANALYSED = (
+#: The safety categories. What no rule covers, or was not proved, stands in the manifest as unproved, and the runtime shows it.
+SAFETY = (
     "deadlock",
     "data races",
     "barrier phases",
@@ -71,13 +73,15 @@ def build(
     kernel: str | None = None,
     assembler: Assembler | None = None,
     book: Rulebook | None = None,
+    prove: bool = False,
     on_step=lambda step: None,
 ) -> Build:
     """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
 
     `program`: the text, where it was parsed already. `kernel`: which of a text with several. `arch`: which of its targets, by
     exact name; may be left out where it has one.
-    `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `on_step` is told the name of each step as it starts.
+    `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `prove`: ask the prover
+    what rules ask; without it those rules are left out, and the manifest says what is not analysed. `on_step` is told the name of each step as it starts.
     """
     front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)
     program, chosen, target = front.program, front.chosen, front.arch
@@ -85,7 +89,8 @@ def build(
 
     on_step("check")
     book = book or rulebook()
-    findings += check(typed, registry, target, book)
+    judged = checked(typed, registry, target, book, prover() if prove else None)
+    findings += judged.findings
     if any(d.severity is Severity.ERROR for d in findings):
         raise CakeError(*findings)
 
@@ -102,7 +107,7 @@ def build(
 
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
-    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book)
+    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.covered)
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
 
@@ -147,6 +152,13 @@ def frontend(
     derived = derive(typed, registry, target)
     findings += registry.after_pass("derive", derived)
     return Front(program, chosen, target, typed, derived, elaborate(derived, registry, target, derived=True, overrides={}), tuple(findings))
+
+
+def prover() -> Callable[[Rows], Predicates]:
+    """Who answers the predicates of rules. The solver is imported when it is first asked."""
+    from cake_core.prove.prover import Prover
+
+    return Prover
 
 
 # --- which kernel, which target ----------------------------------------------------------------------------------
@@ -196,7 +208,7 @@ def _listed(names) -> str:
 # --- the artifact ------------------------------------------------------------------------------------------------
 
 
-def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book) -> tuple[Manifest, dict[str, bytes]]:
+def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, covered) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
     files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
@@ -226,7 +238,7 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
-        unproved=NOT_ANALYSED,
+        unproved=tuple(c for c in SAFETY if c not in covered),
         compiler=compiler(registry, book, assembled),
         hashes=hashes,
         assembled=usage(assembled) if assembled else None,
@@ -285,7 +297,7 @@ def shared_map(plan) -> tuple[dict, ...]:
 def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
     """The pipelines of a schedule text with their barriers, which bear its name (a derived text has barriers alone)."""
     found = [s for s in schedule.body if isinstance(s, Pipeline)]
-    owner = lambda barrier: max((p.name for p in found if barrier.startswith(f"{p.name}_")), key=len, default=None)  # noqa: E731
+    owner = lambda barrier: max((p.name for p in found if barrier.startswith(f"{p.name}_")), key=len, default=None)
     rows = []
     for p in found:
         barriers = [{"name": b.name, "slots": b.slots, "count": b.count} for b in plan.barriers.values() if owner(b.name) == p.name]

@@ -13,26 +13,52 @@ from cake_core.check import groups, registers
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Diagnostic, Sink
 from cake_core.facts import Rows, facts_of, rows_of
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
-from cake_core.rules import Predicates, Rulebook, judge, rulebook
+from cake_core.rules import Outcome, Predicates, Rule, Rulebook, Verdict, asking, judge, rulebook
 
 
 def check(
     kernel: Kernel, registry, arch: Architecture, book: Rulebook | None = None, prover: Callable[[Rows], Predicates] | None = None
 ) -> list[Diagnostic]:
-    """All findings about an elaborated derived-form kernel: those of rules by their ids, then those of registers and groups.
+    """All findings of `checked`."""
+    return checked(kernel, registry, arch, book, prover).findings
 
-    `book`: the rules, without it the default suites. `prover` makes who answers predicates for a kernel's rows; without one they
-    are unknown. Raises CakeError where a pack can't be read.
+
+@frozen
+class Checked:
+    """`covered`: safety categories of which every rule that speaks of them was judged, and none is broken or undecided."""
+
+    findings: list[Diagnostic]
+    covered: frozenset[str]
+
+
+def checked(
+    kernel: Kernel, registry, arch: Architecture, book: Rulebook | None = None, prover: Callable[[Rows], Predicates] | None = None
+) -> Checked:
+    """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups.
+
+    `book`: the rules, without it the default suites. `prover` makes who answers predicates for a kernel's rows; without one the rules
+    that ask them are left out, and what they cover is not analysed. Raises CakeError where a pack can't be read.
     """
     book = book or rulebook()
     sink = Sink()
     with sink.collecting():
         rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
-        found = judge(book.rules, rows, prover(rows) if prover is not None else None)
+        rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
+        asked = prover(rows) if prover is not None else None
+        found = judge(rules, rows, asked)
+        if asked is not None:
+            asked.close()
         sink.add(*(v.finding for v in found if v.finding is not None))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check):
             with sink.collecting():
                 one(subject, rows, sink)
-    return sink.items
+    return Checked(sink.items, covered(book.rules, found))
+
+
+def covered(rules: tuple[Rule, ...], verdicts: list[Verdict]) -> frozenset[str]:
+    """Categories that the verdicts prove: nothing of what covers them is missing, broken or undecided."""
+    good = {v.rule.id for v in verdicts} - {v.rule.id for v in verdicts if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)}
+    return frozenset(c for r in rules for c in r.covers) - {c for r in rules if r.id not in good for c in r.covers}

@@ -139,7 +139,7 @@ def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, b
 
     assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
-        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, book=book, on_step=on_step)
+        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, book=book, prove=True, on_step=on_step)
     return built, (*registry().problems(), *missing, *built.diagnostics)
 
 

@@ -71,7 +71,7 @@ def check_file(file: str, arch: str | None, overrides: dict, sources: dict, book
         found += left_out
         for target in targets:
             try:
-                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name, book=book).diagnostics
+                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name, book=book, prove=True).diagnostics
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.diagnostics.model import Diagnostic, Severity, Witness
 from cake_core.source import Source, Span
 
 SCHEMA_VERSION = 1
@@ -19,6 +19,10 @@ def span_object(span: Span | None) -> dict | None:
     return {"file": span.file, "line": span.line, "column": span.column, "end_line": span.end_line, "end_column": span.end_column}
 
 
+def witness_object(w: Witness | None) -> dict | None:
+    return None if w is None else {"params": dict(w.params), "story": list(w.story), "confirmed": w.confirmed}
+
+
 def diagnostic_object(d: Diagnostic) -> dict:
     """One finding; fields that say nothing are null, so that every object has the same keys."""
     plain = ("code", "message", "resource", "role", "stage", "iteration", "why", "fix", "rule_version")
@@ -26,6 +30,7 @@ def diagnostic_object(d: Diagnostic) -> dict:
         **{k: getattr(d, k) for k in plain},
         "severity": str(d.severity),
         "span": span_object(d.span),
+        "witness": witness_object(d.witness),
         "related": [{"message": r.message, "span": span_object(r.span)} for r in d.related],
     }
 

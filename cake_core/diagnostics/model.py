@@ -29,13 +29,23 @@ class Related:
 
 
 @frozen
+class Witness:
+    """A run that goes wrong: sizes, and where each role stands then, one line each. `confirmed`: whether the event machine went wrong at
+    these sizes too; None: it was not asked."""
+
+    params: tuple[tuple[str, int], ...] = ()
+    story: tuple[str, ...] = ()
+    confirmed: bool | None = None
+
+
+@frozen
 class Diagnostic:
     """One finding.
 
     `code` is `namespace/slug`; the compiler's own namespaces are `syntax/`, `type/`, `derive/`, `assemble/`,
     `runtime/`, `plugin/`, `rules/`; everything about safety and legality is a rule's (`core/`, `ptx/`, and one namespace an architecture).
     `message` starts in lower case, names things in single quotes and has no final period. `why` gives the
-    reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned.
+    reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned; `witness` shows it.
     """
 
     code: str
@@ -50,6 +60,7 @@ class Diagnostic:
     fix: str | None = None
     related: tuple[Related, ...] = ()
     rule_version: str | None = None
+    witness: Witness | None = None
 
 
 class CakeError(Exception):

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from cake_core import __version__
 from cake_core.diagnostics.catalog import Entry, core_table
+from cake_core.diagnostics.json import witness_object
 from cake_core.diagnostics.model import Diagnostic, Severity
 from cake_core.source import Source, Span
 
@@ -33,6 +34,8 @@ def location(span: Span, message: str | None = None) -> dict:
 def result(d: Diagnostic, index: int) -> dict:
     words = d.message + "".join(f"\n{name}: {value}" for name, value in (("why", d.why), ("fix", d.fix)) if value)
     properties = {k: v for k in ("resource", "role", "stage", "iteration", "rule_version") if (v := getattr(d, k))}
+    if d.witness is not None:
+        properties["witness"] = witness_object(d.witness)
     related = [location(r.span, r.message) for r in d.related if r.span.line]
     return {
         "ruleId": d.code,

@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.diagnostics.model import Diagnostic, Severity, Witness
 from cake_core.source import Source, Span
 
 TAB = 4
@@ -60,12 +60,23 @@ def finding(d: Diagnostic, sources: Mapping[str, Source]) -> list[Line]:
     where = [(name, getattr(d, name)) for name in ("resource", "role", "stage", "iteration")]
     if any(value for _, value in where):
         lines.append(_note(gutter, ", ".join(f"{name}: {visible(str(value))}" for name, value in where if value), ""))
+    lines += _shown(d.witness, gutter) if d.witness is not None else []
     for name, value in (("why", d.why), ("fix", d.fix)):
         if value:
             first, *more = visible(value, keep_lines=True).split("\n")
             lines.append(_note(gutter, f"{name}: {first}", "fix" if name == "fix" else ""))
             lines += [[("", " " * (gutter + 8) + m)] for m in more]
     return lines
+
+
+def _shown(w: Witness, gutter: int) -> Iterator[Line]:
+    """The witness: sizes and whether it was executed, then who stands where."""
+    sizes = ", ".join(f"{n} = {v}" for n, v in w.params)
+    how = {True: "the event machine goes wrong there too", False: "not confirmed by the event machine", None: ""}[w.confirmed]
+    if head := "; ".join(p for p in (sizes, how) if p):
+        yield _note(gutter, f"for example: {visible(head)}", "")
+    for line in w.story:
+        yield [("", " " * (gutter + 8) + visible(line))]
 
 
 def _note(gutter: int, text: str, style: str) -> Line:

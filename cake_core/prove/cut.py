@@ -57,6 +57,10 @@ class Cut:
         """A term of a run, at the position of its agent."""
         return z3.substitute(term, *self._renaming[agent]) if self._renaming[agent] else term
 
+    def iterations(self, agent: str) -> list[tuple[z3.ArithRef, z3.ArithRef]]:
+        """Iterations as a run writes them, and those of the agent's position."""
+        return self._renaming[agent]
+
     def count(self, agent: str, key: Key) -> z3.ArithRef:
         """How often the agent has done `key` at its position."""
         return self.counts.get((agent, key), ZERO)

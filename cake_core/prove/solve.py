@@ -15,6 +15,7 @@ from cake_core.prove.cut import Cut
 from cake_core.prove.numbers import Numbers, digest
 from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
+from cake_core.prove.smallest import smallest
 from cake_core.prove.sums import Sums
 
 #: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
@@ -22,6 +23,7 @@ RLIMIT = 20_000_000
 
 _AGENT = re.compile(r"A\d+!")
 _FRESH = re.compile(r"k!\d+")
+_PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
 
 
 class Result(StrEnum):
@@ -80,7 +82,8 @@ class Cuts:
         terms = [*self.sums.numbers.known, *self.cut.blocked()]
         solver.add(*terms, *self.sums.lemmas(terms, set()))
         found = _checked(solver)
-        return self._smallest(solver, found) if found.result is Result.SOME else found
+        leads = [k for k in self.protocol.runs if k not in self.protocol.followers]
+        return self._small(solver, found, leads, []) if found.result is Result.SOME else found
 
     def consistent(self, state: Iterable[z3.BoolRef], *agents: str, near: bool = False) -> Found:
         """A consistent cut with `state`, which speaks of `agents`: looked for among these alone, then with those between them, then
@@ -96,31 +99,16 @@ class Cuts:
             view.solver.add(*state, *self.sums.lemmas(state, set(view.seen)))
             found = _checked(view.solver)
             if found.result is Result.SOME and set(among) == set(self.protocol.runs):
-                found = self._smallest(view.solver, found)
+                found = self._small(view.solver, found, agents, state)
             view.solver.pop()
             if found.result is Result.NONE:
                 self.proved.add(key)
                 return found
         return found
 
-    def _smallest(self, solver: z3.Solver, found: Found) -> Found:
-        """The same kind of cut with the parameters as small as they can be, one after the other."""
-        model = found.model
-        for name in ("cluster.count", "cluster.id", *self.facts.scalars):
-            p = z3.Int(name)
-            low, high = self.sums.numbers.parameters[name].range.lo or 0, model.eval(p, True).as_long()
-            while low < high:
-                middle = (low + high) // 2
-                solver.push()
-                solver.add(p <= middle)
-                if solver.check() == z3.sat:
-                    model = solver.model()
-                    high = model.eval(p, True).as_long()
-                else:
-                    low = middle + 1
-                solver.pop()
-            solver.add(p <= high)
-        return Found(Result.SOME, model)
+    def _small(self, solver: z3.Solver, found: Found, agents: Iterable[str], state: list[z3.BoolRef]) -> Found:
+        moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
+        return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums.numbers, self.cut, dict.fromkeys(agents), moments))
 
     # --- solvers ---------------------------------------------------------------------------------------------------
 

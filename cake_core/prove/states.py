@@ -109,6 +109,18 @@ def early(cuts: Cuts, b: Barrier, a: Stream) -> Iterator[tuple[Stream, Found]]:
             yield s, cuts.consistent([cut.place(a), ordinal >= 0, z3.Not(cut.done(b, s, ordinal))], a.agent.key, s.agent.key)
 
 
+def landing(cuts: Cuts, b: Barrier, a: Stream) -> Found:
+    """The arrival, or the copy, that comes next while the bytes of the phase before its own may still be on their way: no one has
+    waited for them. One waiter that must have is enough."""
+    cut = cuts.cut
+    ordinal = cut.count(a.agent.key, a.key) - b.stages
+    state = [cut.place(a), ordinal >= 0]
+    for w in b.waits:
+        if cuts.consistent([*state, _unseen(cuts, b, ordinal, w)], a.agent.key, w.agent.key, near=True).result is Result.NONE:
+            return NONE
+    return cuts.consistent([*state, *(_unseen(cuts, b, ordinal, w) for w in b.waits)], *cuts.protocol.runs)
+
+
 # --- accesses ----------------------------------------------------------------------------------------------------
 
 
@@ -210,19 +222,19 @@ def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
             out.append(then.count(("commit", queue)) >= cut.count(use.key, done))
         case WithBytes():
             for cta in destinations(completion, use.agent):
-                out += _unseen(cuts, cuts.protocol.barriers[completion.barrier.name, cta], then.count(issued))
+                b = cuts.protocol.barriers[completion.barrier.name, cta]
+                out += [_unseen(cuts, b, then.count(issued), w) for w in b.waits]
         case WithCommit(engine):
             for b in cuts.protocol.barriers.values():
                 for a in b.arrivals:
                     if a.agent is use.agent and a.engine == engine:
-                        out += _unseen(cuts, b, then.count(a.key))
+                        out += [_unseen(cuts, b, then.count(a.key), w) for w in b.waits]
     return out
 
 
-def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef) -> list[z3.BoolRef]:
-    """That no one has waited for the phase of an ordinal."""
-    cut = cuts.cut
-    return [cut.awaited(b, w, cut.count(w.agent.key, w.key) - 1) < ordinal for w in b.waits]
+def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef, w: Stream) -> z3.BoolRef:
+    """That a waiter has not passed the phase of an ordinal."""
+    return cuts.cut.awaited(b, w, cuts.cut.count(w.agent.key, w.key) - 1) < ordinal
 
 
 def _one_statement(a: Use, b: Use) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import z3
 
@@ -35,7 +35,8 @@ class Telling:
     def race(self, model: z3.ModelRef, late: Use, first: Use) -> Answer:
         then = f"may still run, {_done(first)}" if first.asynchronous else "runs at the same time"
         reason = f"{_verb(late)} of '{late.access.region.name}' by {late.agent.text} (line {late.site.event.span.line}) can begin while {_verb(first)} by {first.agent.text} (line {first.site.event.span.line}) {then}"
-        return self._answer(model, reason, self._story(model, (late.run, first.run), first if first.asynchronous else None))
+        answer = self._answer(model, reason, self._story(model, (late.run, first.run), first if first.asynchronous else None))
+        return replace(answer, **self._at_place(model, late))
 
     def started(self, model: z3.ModelRef, use: Use, site: Site) -> Answer:
         reason = f"{_verb(use)} of '{use.access.region.name}' by {use.agent.text} may still run, {_done(use)}"
@@ -58,21 +59,37 @@ class Telling:
         reason = f"{what} of {a.agent.text} can come to {b.text} while {s.agent.text} is still missing in the phase before: it is counted there"
         return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key], self.cuts.protocol.runs[s.agent.key])))
 
+    def landing(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
+        what = "the bytes of a copy" if a.key[0] == "issue" else "an arrival"
+        reason = (
+            f"{what} of {a.agent.text} can come to {b.text} while bytes of the phase before may still be on their way: no one has waited for them"
+        )
+        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],)))
+
+    def _at_place(self, model: z3.ModelRef, use: Use) -> dict[str, str | None]:
+        """Which stage and which iteration an access is of."""
+
+        def here(t: z3.ExprRef) -> z3.ExprRef:
+            return self.cuts.cut.here(use.key, t)
+
+        slots = [str(model.eval(here(self.cuts.sums.numbers.number(e, use.site.env).term), True)) for e in use.access.region.slot]
+        turns = [f"{f.loop.var}: {self._iteration(model, f, here)}" for f in use.site.frames]
+        return {"stage": ", ".join(slots) or None, "iteration": ", ".join(turns) or None}
+
     # --- parts -----------------------------------------------------------------------------------------------------
 
     def _answer(self, model: z3.ModelRef, reason: str, story: list[str]) -> Answer:
-        values = [(n, model.eval(z3.Int(n), True).as_long()) for n in self.cuts.facts.scalars]
+        names = [*self.cuts.facts.scalars, *(n for n in ("cluster.count", "cluster.id") if model.eval(z3.Int("cluster.count"), True).as_long() > 1)]
+        values = [(n, model.eval(z3.Int(n), True).as_long()) for n in names]
         return Answer(Standing.VIOLATED, reason, tuple(values), tuple(story))
 
     def _story(self, model: z3.ModelRef, concerned: tuple[Run, ...], running: Use | None = None) -> list[str]:
-        """The agents that a state is about first, then the others that it fixes, followers left out."""
+        """What was started, then where the agents stand that a state is about."""
         out = []
         if running is not None:
             then = Moment(running.site, "~", running.run)
             out.append(f"{self._who(running.run)}: has started {_verb(running)}{self._at(model, running.site, then.here)}, {_done(running)}")
-        runs = dict.fromkeys(r.agent.key for r in concerned)
-        runs |= dict.fromkeys(k for k in self.cuts.protocol.runs if k not in self.cuts.protocol.followers)
-        for key in runs:
+        for key in dict.fromkeys(r.agent.key for r in concerned):
             run = self.cuts.protocol.runs[key]
             if (site := self._place(model, run)) is not None:
                 out.append(f"{self._who(run)}: {'has ended' if site.event is None else 'is ' + self._where(model, run, site)}")

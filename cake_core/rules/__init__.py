@@ -4,7 +4,7 @@
 order is decided stays with those who implement `Predicates`.
 """
 
-from cake_core.rules.engine import judge
+from cake_core.rules.engine import asking, judge
 from cake_core.rules.load import load_pack, load_rule
 from cake_core.rules.packs import Rulebook, find_packs, rulebook, selected
 from cake_core.rules.predicates import Answer, Given, Predicates, Standing
@@ -21,6 +21,7 @@ __all__ = [
     "Rulebook",
     "Standing",
     "Verdict",
+    "asking",
     "find_packs",
     "judge",
     "load_pack",

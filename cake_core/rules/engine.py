@@ -13,6 +13,7 @@ from functools import reduce
 from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
 from cake_core.ir.nodes import Binary, Expr, Unary
+from cake_core.rules.check import asks
 from cake_core.rules.decide import Judge
 from cake_core.rules.evaluate import Evaluator, Undecidable
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
@@ -31,6 +32,11 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
     """Verdicts of every rule, in the order of the rules. Raises nothing."""
     predicates = predicates or Unanswered()
     return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates)]
+
+
+def asking(rule: Rule) -> bool:
+    """Whether a rule asks predicates, which a prover must answer."""
+    return isinstance(rule.shape, Relation) and asks(rule.shape.require, rule.definitions)
 
 
 def _rule(rule: Rule, rows: Rows, predicates: Predicates) -> list[Verdict]:
@@ -142,7 +148,7 @@ class _Run:
             case Standing.PROVED:
                 return Verdict(self.rule, Outcome.PROVED, bindings, answer, matches=1)
             case Standing.VIOLATED:
-                why = "; ".join(p for p in (extra, answer.reason, *answer.story) if p)
+                why = "; ".join(p for p in (extra, answer.reason) if p)
                 return Verdict(self.rule, Outcome.VIOLATED, bindings, answer, 1, finding(self.rule, bindings, answer, self.rows, why))
         return Verdict(self.rule, Outcome.UNKNOWN, bindings, answer, 1, undecided(self.rule, bindings, answer.reason, self.rows))
 

@@ -23,7 +23,7 @@ SUITE = ("status", "precision", "kind", "level")
 
 COMMON = (
     *("schema", "id", "title", "kind", "level", "status", "precision", "since", "owner", "authors", "applies", "shape", "define"),
-    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "until"),
+    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "covers", "until"),
 )
 SHAPES = {
     "relation": (shapes.relation, ("match", "where", "assume", "require")),
@@ -89,6 +89,7 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         references=_references(fields),
         rlimit=_budget(fields),
         tags=fields.texts("tags"),
+        covers=fields.texts("covers"),
         path=path,
         span=node.get("id").span,
     )

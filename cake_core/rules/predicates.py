@@ -30,12 +30,16 @@ class Standing(StrEnum):
 @frozen
 class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
-    a counterexample. `story`: a short interleaving, one line an agent, that shows it."""
+    a counterexample. `story`: a short interleaving, one line an agent, that shows it; `stage`, `iteration`: of what is concerned;
+    `confirmed`: whether executing it showed the same (None: not executed)."""
 
     standing: Standing
     reason: str = ""
     values: tuple[tuple[str, int], ...] = ()
     story: tuple[str, ...] = ()
+    stage: str | None = None
+    iteration: str | None = None
+    confirmed: bool | None = None
 
 
 PROVED = Answer(Standing.PROVED)
@@ -70,7 +74,8 @@ class Predicates(Protocol):
         phases away, no arrival lands in an older phase."""
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
-        """An asynchronous access is complete when `before` starts."""
+        """An access is over when `before` starts: given `same_slot` and `overlap`, in the instances that share bytes; without, an
+        asynchronous one, in all that were started."""
 
     def same_slot(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
         """Both touch the same tile of a buffer, or the same barrier of an array."""
@@ -98,6 +103,9 @@ class Predicates(Protocol):
 
     def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
         """No instruction of the access needs more than `most` turns at the banks of shared memory."""
+
+    def close(self) -> None:
+        """No more will be asked."""
 
 
 @frozen
@@ -131,7 +139,7 @@ def _parameters(method) -> tuple[Parameter, ...]:
 
 #: Each predicate's arguments, read off the protocol, so that the two can't differ.
 SIGNATURES: dict[str, tuple[Parameter, ...]] = {
-    n: _parameters(m) for n, m in vars(Predicates).items() if inspect.isfunction(m) and not n.startswith("_")
+    n: _parameters(m) for n, m in vars(Predicates).items() if inspect.isfunction(m) and m.__annotations__.get("return") == "Answer"
 }
 RESULT = CONDITION
 

@@ -113,7 +113,7 @@ class Also:
 @frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
-    places with what is there; `detail`: what in this kernel is the reason; `fix`: the advice in general; `capabilities`: without which it does not apply."""
+    places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `fix`: the advice in general; `capabilities`: without which it does not apply."""
 
     id: str
     title: str
@@ -137,6 +137,7 @@ class Rule:
     references: tuple[tuple[str, str], ...]
     rlimit: int
     tags: tuple[str, ...]
+    covers: tuple[str, ...]
     path: File
     span: Span
     pack: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cake_core.diagnostics import Diagnostic, Related, Severity
+from cake_core.diagnostics import Diagnostic, Related, Severity, Witness
 from cake_core.facts import Row, Rows
 from cake_core.rules.evaluate import Evaluator, Undecidable
 from cake_core.rules.predicates import Answer
@@ -55,9 +55,8 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     text = Filler(rule, rows, bindings)
     at = _at(rule, bindings)
     why = text.of(rule.detail) if rule.detail else rule.why
-    parts = [why, extra]
-    if answer.values:
-        parts.append("for example at " + ", ".join(f"{n} = {v}" for n, v in answer.values))
+    parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
+    witness = Witness(answer.values, answer.story, answer.confirmed) if answer.values or answer.story else None
     related = tuple(r for also in rule.also for r in text.places(also))
     return Diagnostic(
         rule.id,
@@ -66,6 +65,9 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         severity(rule),
         resource=_resource(at),
         role=_role(at),
+        stage=answer.stage,
+        iteration=answer.iteration,
+        witness=witness,
         why="; ".join(p for p in parts if p),
         fix=text.of(rule.help) if rule.help else None,
         related=related,

@@ -1,0 +1,207 @@
+"""What rules ask about order, as questions about cuts, and the answers told. `prover.py` asks here what it does not know yet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from cake_core.facts import Row, Rows
+from cake_core.machine import MachineError, Scenario, explore
+from cake_core.prove.protocol import Stream
+from cake_core.prove.solve import Cuts, Found, Result
+from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, lagging, landing, may_lag, may_share, together, uses_of
+from cake_core.prove.text import Unanalysed
+from cake_core.prove.walk import Site
+from cake_core.prove.witness import Telling
+from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
+
+
+#: States and seconds of a replay. It decides nothing: it says whether a counterexample was executed.
+SMALL, BRIEF = 5_000, 3.0
+
+
+@dataclass(slots=True)
+class Answers:
+    """Answers for one kernel. Its cuts are made when the first question comes; a text that is outside of the method is unknown, with the reason."""
+
+    rows: Rows
+    _cuts: Cuts | Unanalysed | None = None
+    _hangs: Answer | None = None
+    _telling: Telling | None = None
+    _replayed: dict[tuple, bool | None] = field(default_factory=dict)
+
+    def deadlock_free(self, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("that a kernel does not hang is proved for all its runs or not at all")
+        if self._hangs is None:
+            self._hangs = self._asked(self._hang)
+        return self._hangs
+
+    def ordered(self, a: Row, b: Row, given: Conditions) -> Answer:
+        conditions = _named(given)
+        if conditions is None or "overlap" in conditions and "same_slot" not in conditions:
+            return unknown("order under these conditions")
+        return self._after_deadlock(lambda cuts: self._pairs(cuts, a, b, bool(conditions), _orders))
+
+    def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
+        conditions = _named(given)
+        if conditions is None or bool(conditions) != (conditions == {"same_slot", "overlap"}):
+            return unknown("completion under these conditions")
+        if not conditions:
+            return self._after_deadlock(lambda cuts: self._worst(self._over(cuts, access, before)))
+        return self._after_deadlock(lambda cuts: self._pairs(cuts, access, before, True, lambda x, y: [(y, x)]))
+
+    def phase_safe(self, sync: Row, given: Conditions) -> Answer:
+        if given:
+            return unknown("phases under conditions")
+        return self._after_deadlock(lambda cuts: self._worst(self._phases(cuts, sync)))
+
+    def drained(self, given: Conditions) -> Answer:
+        if given:
+            return unknown("ends under conditions")
+
+        def ask(cuts: Cuts) -> Iterator[Answer]:
+            for row in self.rows["access"]:
+                if row.site.part != "before":
+                    for use in self._uses(cuts, row):
+                        if use.asynchronous and use.access.region.memory in ("shared", "tensor"):
+                            yield self._told(in_flight(cuts, use), self._telling.left, use)
+
+        return self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
+
+    def _hang(self, cuts: Cuts) -> Answer:
+        """The counts first: what is said of phases is so only where each gets what it counts."""
+        for b, what in cuts.protocol.uncovered():
+            return Answer(Standing.VIOLATED, f"{b.text} {what}")
+        return self._told(cuts.blocked(), self._telling.deadlock)
+
+    # --- questions -------------------------------------------------------------------------------------------------
+
+    def _over(self, cuts: Cuts, access: Row, before: Row) -> Iterator[Answer]:
+        """Whether what an access started is over where another statement stands."""
+        for use in self._uses(cuts, access):
+            for site in self._sites(cuts, before):
+                if use.asynchronous:
+                    yield self._told(incomplete(cuts, use, site), self._telling.started, use, site)
+
+    def _pairs(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool, orders: Callable[[Use, Use], Iterable[tuple[Use, Use]]]) -> Answer:
+        if a.site.act.region.memory not in ("shared", "tensor"):
+            return unknown(f"the order of accesses to {a.site.act.region.memory} memory")
+        if same_bytes and not may_share(cuts.facts, a.site.act.region, b.site.act.region):
+            return PROVED
+        pairs = (
+            itertools.combinations_with_replacement(self._uses(cuts, a), 2) if a is b else itertools.product(self._uses(cuts, a), self._uses(cuts, b))
+        )
+        for x, y in pairs:
+            if same_bytes and x.cta != y.cta or in_order(x, y):
+                continue
+            for late, first in orders(x, y):
+                answers = [
+                    PROVED
+                    if late.agent is first.agent and not first.asynchronous
+                    else self._told(together(cuts, late, first, same_bytes), self._telling.race, late, first)
+                ]
+                if may_lag(late, first):
+                    answers.append(self._told(lagging(cuts, late, first, same_bytes), self._telling.race, late, first))
+                for answer in answers:
+                    if answer.standing is not Standing.PROVED:
+                        return answer
+        return PROVED
+
+    def _phases(self, cuts: Cuts, sync: Row) -> Iterator[Answer]:
+        event = sync.site.event
+        for b in cuts.protocol.barriers.values():
+            for w in b.waits if b.mbarrier else ():
+                if _stands(w, event):
+                    yield self._told(behind(cuts, b, w), self._telling.phase, b, w, None)
+                    for s, found in ahead(cuts, b, w):
+                        yield self._told(found, self._telling.phase, b, w, s)
+            for a in (*b.arrivals, *b.copies):
+                if _stands(a, event):
+                    for s, found in early(cuts, b, a):
+                        yield self._told(found, self._telling.early, b, a, s)
+                    if b.copies:
+                        yield self._told(landing(cuts, b, a), self._telling.landing, b, a)
+
+    # --- help ------------------------------------------------------------------------------------------------------
+
+    def _asked(self, ask: Callable[[Cuts], Answer]) -> Answer:
+        if self._cuts is None:
+            try:
+                self._cuts = Cuts(self.rows.facts)
+                self._telling = Telling(self._cuts)
+            except Unanalysed as fault:
+                self._cuts = fault
+        if isinstance(self._cuts, Unanalysed):
+            return unknown(self._cuts.what)
+        try:
+            return ask(self._cuts)
+        except Unanalysed as fault:
+            return unknown(fault.what)
+
+    def _after_deadlock(self, ask: Callable[[Cuts], Answer]) -> Answer:
+        """Cuts are runs only where no run hangs: while one may, that is what is to be mended."""
+        standing = self.deadlock_free()
+        if standing.standing is Standing.PROVED:
+            return self._asked(ask)
+        return (
+            standing
+            if standing.standing is Standing.UNKNOWN
+            else unknown("the kernel can hang, and what else it does is not decided before that is mended")
+        )
+
+    def _told(self, found: Found, tell: Callable[..., Answer], *parts) -> Answer:
+        match found.result:
+            case Result.NONE:
+                return PROVED
+            case Result.UNKNOWN:
+                return unknown(found.reason)
+        answer = tell(found.model, *parts)
+        sizes = tuple(answer.values)
+        if sizes not in self._replayed:
+            self._replayed[sizes] = self._replay(dict(sizes))
+        return replace(answer, confirmed=self._replayed[sizes])
+
+    def _replay(self, sizes: dict[str, int]) -> bool | None:
+        """Whether the event machine goes wrong at some sizes too; None: it cannot run there."""
+        cluster, clusters = sizes.pop("cluster.id", 0), sizes.pop("cluster.count", 1)
+        try:
+            outcome = explore(self.rows.facts, Scenario(sizes, cluster, clusters), limit_states=SMALL, seconds=BRIEF)
+        except MachineError:
+            return None
+        return bool(outcome.faults)
+
+    def _worst(self, answers: Iterator[Answer]) -> Answer:
+        undecided = PROVED
+        for a in answers:
+            if a.standing is Standing.VIOLATED:
+                return a
+            if a.standing is Standing.UNKNOWN:
+                undecided = a
+        return undecided
+
+    def _uses(self, cuts: Cuts, row: Row):
+        return uses_of(cuts, row.site.event, next(n for n, x in enumerate(row.site.event.acts) if x is row.site.act))
+
+    def _sites(self, cuts: Cuts, row: Row) -> list[Site]:
+        return [s for run in cuts.protocol.runs.values() for s in run.sites if s.event is row.site.event]
+
+
+def _orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
+    """Which begins while the other may run: each may begin while an asynchronous one runs, and two that are over at once meet at their places."""
+    if y.asynchronous or not x.asynchronous or may_lag(x, y):
+        yield x, y
+    if x is not y and (x.asynchronous or may_lag(y, x)):
+        yield y, x
+
+
+def _stands(s: Stream, event) -> bool:
+    return any(x.event is event for x in s.sites)
+
+
+def _named(given: Conditions) -> set[str] | None:
+    """The predicates among conditions; None where one is something else."""
+    if any(not isinstance(g, Given) or g.name not in ("same_slot", "overlap") for g in given):
+        return None
+    return {g.name for g in given}

@@ -1,0 +1,88 @@
+"""Proofs that were made before: by the content of a kernel's facts, a question, and the prover that answered it.
+
+Only what was proved is kept. A file a kernel, in the user's cache folder (`CAKE_CACHE` names another one, or is empty for none); a
+folder that can't be read or written is no cache, and never an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+#: Kernels that are kept; the oldest go first.
+MOST = 512
+
+
+def folder() -> Path | None:
+    """Where proofs are kept; None: nowhere."""
+    given = os.environ.get("CAKE_CACHE")
+    if given is not None:
+        return Path(given) / "proofs" if given else None
+    base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache" if os.environ.get("HOME") else None)
+    return Path(base) / "cake" / "proofs" if base else None
+
+
+@cache
+def method() -> str:
+    """The prover itself: its files and the solver's version. Another one proves anew."""
+    from importlib.metadata import version
+
+    h = hashlib.sha256(version("z3-solver").encode())
+    for room in ("prove", "facts"):
+        for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):
+            h.update(path.read_bytes())
+    return h.hexdigest()
+
+
+@dataclass(slots=True)
+class Proofs:
+    """Questions about one kernel that were answered by a proof. `content`: its facts as text."""
+
+    content: str
+    known: set[str] | None = None
+    fresh: set[str] = field(default_factory=set)
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        if (place := folder()) is not None:
+            key = hashlib.sha256(f"{method()}\n{self.content}".encode()).hexdigest()
+            self.path = place / f"{key}.json"
+
+    def has(self, question: str) -> bool:
+        if self.known is None:
+            self.known = set()
+            if self.path is not None:
+                with suppress(OSError, ValueError, TypeError):
+                    self.known = {q for q in json.loads(self.path.read_text(encoding="utf-8")) if isinstance(q, str)}
+        return question in self.known or question in self.fresh
+
+    def add(self, question: str) -> None:
+        self.fresh.add(question)
+
+    def save(self) -> None:
+        """Write what is new, whole or not at all."""
+        if self.path is None or not self.fresh:
+            return
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self.path.parent, suffix=".part")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as f:
+                    json.dump(sorted((self.known or set()) | self.fresh), f)
+                os.replace(name, self.path)
+            except OSError:
+                os.unlink(name)
+                return
+            self._shrink()
+        self.known, self.fresh = (self.known or set()) | self.fresh, set()
+
+    def _shrink(self) -> None:
+        files = sorted(self.path.parent.glob("*.json"), key=lambda p: p.stat().st_mtime)
+        for old in files[:-MOST]:
+            old.unlink(missing_ok=True)
