@@ -104,7 +104,7 @@ RULES = {
     13: Rule({"knn/knn_part_sm90": ("frag best: topk(", "best = fold(topk, best, s,")}, ("instructions/type-operand/a_state_is_no_number",)),
     15: Rule(
         {"cluster_of_two_consumers": ("b[s][64 * cluster.m +: 64, :] <- B[n * 128 + 64 * cluster.m +: 64,", "mask 3", "] at 0\n          mbarrier.arrive ab_empty[ab_release % 4] at 1")},
-        ("elaborate/type-axis/no_cluster", "instructions/ptx-tma-mask/nobody"),
+        ("elaborate/type-axis/no_cluster", "instructions/ptx-tma-mask/nobody", "derive/derive-uneven-sends/more_to_one"),
     ),
     16: Rule(
         {"pair": ("ab_full: mbarrier[1] count 2", "signal ab_full[s] at 0", "tcgen05.commit ab_empty[0] mask 3", "mma: 1 warp at 1 on pair[0]")},

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from cake_core.derive.accesses import Touch
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import Access, ByCommit, BySignal, Effect, InGroup, Issuer, Mode, Proxy
+from cake_core.effects import Access, ByCommit, BySignal, Effect, InGroup, Issuer, Mode, Proxy, Rendezvous
 from cake_core.frozen import frozen
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
@@ -223,8 +223,13 @@ class Planner:
                     done = opened.pop(0)
                     found.append((self._total(p, done), done.by))
             for e in effects_of(s, self.registry):
+                if isinstance(e, Rendezvous) and e.waits and e.scope != "warp":
+                    for fill in opened:
+                        fill.met = True
                 if _fills_by_bytes(e, p):
-                    self._filled(p, opened, e, s).add(e.completion, s)
+                    fill = self._filled(p, opened, e, s)
+                    self._together(p, fill, s)
+                    fill.add(e.completion, s)
             for inner in nested(s):
                 if opened and self._touches(p, inner):
                     raise fail(
@@ -263,6 +268,21 @@ class Planner:
                 fix="send each CTA of the cluster, the own one included, as many bytes",
             )
         return fill.bytes + sent[0] * self.cluster
+
+    def _together(self, p: Pipeline, fill: _Fill, s: Stmt) -> None:
+        """The leader fills for the whole instance: no other warp may still be waiting for the slot when it is full and empty again."""
+        role = p.producers[0].name
+        if self.placed[role].warps > 1 and not fill.met:
+            raise fail(
+                "derive/leader-ahead",
+                f"the leader of '{role}' may fill '{p.name}' while its other warps wait for the slot",
+                s.span,
+                role=role,
+                resource=p.name,
+                related=(Related("they wait here", fill.by.span),),
+                why="a warp that is late finds the phase over, and the one behind it not come: it waits for ever",
+                fix=f"`sync {role}` behind the `acquire`, or let the role be `1 warp`",
+            )
 
     def _filled(self, p: Pipeline, opened: list[_Fill], e: Access, s: Stmt) -> _Fill:
         """The fill that an access belongs to: that of the slot that it names."""
@@ -310,6 +330,7 @@ class _Fill:
     by: Op
     slot: Expr | None
     bytes: int = 0  # to the own CTA's barrier
+    met: bool = False  # whether the warps of the role have met since its `acquire`
     sent: list[tuple[Expr, int, Stmt]] = field(default_factory=list)  # rank of the CTA that it is sent to, bytes, by what
 
     def add(self, done: BySignal, by: Stmt) -> None:

@@ -58,8 +58,10 @@ class Load(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         """`bytes`: what one CTA's barrier receives of this statement; of the whole tile, where a multicast is not yet cut."""
-        multicast = op.words.get("multicast") is not None or op.words.get("mask") is not None
-        done = BySignal(op.words.get("signal"), size_of(op, op.operands[0]), multicast)
+        mask = op.words.get("mask")
+        multicast = op.words.get("multicast") is not None or mask is not None
+        ranks = mask.value if isinstance(mask, Int) else None
+        done = BySignal(op.words.get("signal"), size_of(op, op.operands[0]), multicast, ranks)
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),

@@ -241,6 +241,8 @@ def test_a_masked_load():
     (line,) = [x for x in bulk(typed("bulk.load x[0] <- X[1 +: 1, :] signal b[0] mask 3")) if "multicast" in x]
     opcode = r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier::complete_tx::bytes\.multicast::cluster"
     assert re.fullmatch(rf"{opcode} \[%r\d+\], \[%d\d+\], 1024, \[%r\d+\], %h0", line)
+    op = the_op(typed("bulk.load x[0] <- X[1 +: 1, :] signal b[0] mask 3"), "bulk.load")
+    assert {e.completion for e in REGISTRY.operations["bulk.load"].effects(op)} == {BySignal(op.words.get("signal"), 1024, True, 3)}
 
 
 CLUSTER = """cake 1

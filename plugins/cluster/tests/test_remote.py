@@ -249,9 +249,9 @@ kernel k(R: i32, X: in f32[R, 1024], Y: out f32[R])
       sync add
       let s = sum(load(own))
       acquire p as i
+      sync add
       {sends}
       commit p
-      sync add
     }}
   }}
   role show: 1 warp {{
