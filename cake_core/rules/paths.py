@@ -22,6 +22,8 @@ from cake_core.rules.terms import names_in
 
 #: Conditions that are followed both ways at once; more are joined where they meet.
 MAX_ASSUMED = 5
+#: Trips of a loop with constant bounds that are followed one by one.
+FEW = 3
 START = "start"
 
 RANK = {str(By.LEADER): 1, str(By.WARP_LEADERS): 2, str(By.ALL): 3}
@@ -129,15 +131,18 @@ class _Flow:
         return state
 
     def loop(self, node: Loop | While, state: State, assumed: dict[Expr, bool]) -> State:
+        times = trips(node)
+        if times is not None and times <= FEW:
+            for _ in range(times):
+                state = self.block(node.body, state, assumed)
+            return state
         entry = state
         while True:
             out = self.block(node.body, entry, assumed)
             again = _join(entry, out)
             if again == entry:
-                break
+                return entry if times is None else out
             entry = again
-        surely = isinstance(node, Loop) and isinstance(node.lo, Int) and isinstance(node.hi, Int) and node.lo.value < node.hi.value
-        return out if surely else entry
 
     def event(self, e: Event, state: State) -> State:
         state = dict(state)
@@ -205,6 +210,13 @@ class _Flow:
     def take(self, key: tuple, state: State) -> None:
         for pending, way in self.channels.get(key, {}).items():
             state[pending] = _lower(state[pending], way) if pending in state else way
+
+
+def trips(node: Loop | While) -> int | None:
+    """How often a loop runs, where its bounds are constants; None: any number of times."""
+    if isinstance(node, Loop) and isinstance(node.lo, Int) and isinstance(node.hi, Int) and isinstance(node.step, Int) and node.step.value > 0:
+        return max(0, -(-(node.hi.value - node.lo.value) // node.step.value))
+    return None
 
 
 def _join(a: State, b: State) -> State:

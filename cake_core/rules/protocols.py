@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Block, Branch, Event, Loop, While
 from cake_core.frozen import frozen
-from cake_core.ir.nodes import Int
 from cake_core.rules.automaton import Automaton, automaton
 from cake_core.rules.matching import fits
+from cake_core.rules.paths import FEW, trips
 from cake_core.rules.schema import Protocol
 
 
@@ -80,15 +80,21 @@ class _Run:
                 case Branch():
                     states = self.block(node.then, states) | self.block(node.other, states)
                 case Loop() | While():
-                    entry = states
-                    while True:
-                        out = self.block(node.body, entry)
-                        if out <= entry:
-                            break
-                        entry |= out
-                    surely = isinstance(node, Loop) and isinstance(node.lo, Int) and isinstance(node.hi, Int) and node.lo.value < node.hi.value
-                    states = out if surely else entry
+                    states = self.loop(node, states)
         return states
+
+    def loop(self, node: Loop | While, states: States) -> States:
+        times = trips(node)
+        if times is not None and times <= FEW:
+            for _ in range(times):
+                states = self.block(node.body, states)
+            return states
+        entry = states
+        while True:
+            out = self.block(node.body, entry)
+            if out <= entry:
+                return entry if times is None else out
+            entry |= out
 
     def step(self, states: States, name: str, row: Row) -> States:
         after = set()
