@@ -49,6 +49,8 @@ RULES = {
             "derive/derive-held-at-end/one_more_wait",
             "derive/derive-held-too-many/late",
             "derive/derive-not-held/before_the_wait",
+            "derive/derive-not-held/read_behind_the_release",
+            "derive/derive-not-held/written_before_the_acquire",
             "elaborate/type-guarded-slot/other_guard",
         ),
     ),
@@ -56,7 +58,7 @@ RULES = {
     # constant, whole granules of an instance's own fragments
     6: Rule(
         {"ring_in_a_loop": ("store d[j % 2] <- bf16(acc[:, 0 +: 64]) by stmatrix",), "knn/knn_part_sm90": ("[64] over row layout mma part",)},
-        ("derive/derive-fragment-granule/columns", "elaborate/type-assign/register_set", "elaborate/type-partial/whole_into_partial"),
+        ("derive/derive-fragment-granule/columns", "elaborate/type-assign/register_set", "elaborate/type-partial/whole_into_partial", "elaborate/type-partial/stored"),
     ),
     7: Rule(
         {"persistent": ("wgmma.commit\n        wgmma.wait 0",), "group": ("wgmma left += a[s] @ b[s][0 +: 64, :].T\n        wgmma right +=",)},
@@ -96,7 +98,7 @@ RULES = {
             "elaborate/type-while-test/warps",
         ),
     ),
-    11: Rule({"moe/moe_grouped_sm90": ("assume OFF[0] == 0", "load(OFF[t_next")}, ("elaborate/type-require/assume", "elaborate/type-not-implemented/read_outside_roles")),
+    11: Rule({"moe/moe_grouped_sm90": ("assume OFF[0] == 0", "load(OFF[t_next")}, ("elaborate/type-require/assume", "elaborate/type-operand/contract_of_an_output", "elaborate/type-write-only/element", "elaborate/type-not-implemented/read_outside_roles")),
     12: Rule(
         {"filled_by_threads": ("x = load(A[i * 256 +: 256], fill = 0, by = 4)", "store B[i * 256 +: 256] <- y by 4")},
         ("elaborate/type-out-of-range/too_long", "instructions/type-clip/buffer", "instructions/ptx-access-width/fragment"),

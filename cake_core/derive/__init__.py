@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
-from cake_core.derive.accesses import operation_with, touches
+from cake_core.derive.accesses import Touch, operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.dynamic import OnDemand, free_warp, on_demand, waits_for_grids
 from cake_core.derive.expand import bound_names, unroll
@@ -19,7 +19,7 @@ from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
 from cake_core.derive.turns import turns_of
 from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import Access, ByCommit, Fence, Proxy, Rendezvous
+from cake_core.effects import Access, ByCommit, BySignal, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
@@ -46,7 +46,8 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     touched = touches(kernel, registry)
     demanded, asked = _demands(kernel, registry, arch, axis, cluster, placed, groups, sink)
     swizzles = unify(asked, sink)
-    held = _held(kernel, received(kernel, registry, touched, sink).agreed, sink)
+    held = _held(kernel, received(kernel, registry, touched, sink).agreed, frozenset(id(t.by) for t in touched), sink)
+    _touched_when_held(kernel, touched, held)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 
@@ -192,13 +193,21 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
     return layouts, asked
 
 
-def _held(kernel: Kernel, agreed: frozenset[int], sink: Sink) -> dict[str, HeldSlots]:
+def _touched_when_held(kernel: Kernel, touched: list[Touch], held: dict[str, HeldSlots]) -> None:
+    """The slots of a pipeline are touched between its verbs. Copies that announce bytes are told of where those are counted."""
+    for p in (s for s in kernel.body if isinstance(s, Pipeline)):
+        for t in touched:
+            if t.buffer in p.buffers and p.name in held[t.role].slots and not isinstance(t.access.completion, BySignal):
+                held[t.role].touched(p.name, t.by, t.buffer)
+
+
+def _held(kernel: Kernel, agreed: frozenset[int], watched: frozenset[int], sink: Sink) -> dict[str, HeldSlots]:
     slots = {s.name: s.slots.value for s in kernel.body if isinstance(s, Pipeline)}
     out = {}
     for role in kernel.roles:
         ends = {s.name for s in kernel.body if isinstance(s, Pipeline) and role.name in [e.name for e in (*s.producers, *s.consumers)]}
         tokens = {s.name: 1 for s in kernel.body if isinstance(s, Turn) and s.words.get("over").id == role.name}
-        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends} | tokens, sink, agreed=agreed)
+        out[role.name] = HeldSlots(role, {p: n for p, n in slots.items() if p in ends} | tokens, sink, watched, agreed=agreed)
         out[role.name].analyse()
     return out
 

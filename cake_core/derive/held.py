@@ -28,13 +28,15 @@ Held = dict[str, tuple[int, int]]
 
 @dataclass(slots=True)
 class HeldSlots:
-    """The interval held before each `drain` (by identity of the statement), and the findings."""
+    """The interval held before each `drain` and each statement that is `watched` (by identity of the statement), and the findings."""
 
     role: Role
     slots: dict[str, int]
     sink: Sink
+    watched: frozenset[int] = frozenset()
     at_drain: dict[int, tuple[int, int]] = field(default_factory=dict)
     agreed: frozenset[int] = frozenset()  # statements, by identity, whose condition is made of messages: all roles decide alike
+    at: dict[int, Held] = field(default_factory=dict)
     loops: Loops[Held] = field(init=False)
     faults: dict[str, str] = field(default_factory=dict)  # pipeline to the kind of its first fault
     reported: set[tuple[int, str]] = field(default_factory=set)  # statement, code: one finding each, the first
@@ -61,6 +63,21 @@ class HeldSlots:
                     fix=f"`{ENDS[verb]} {p}` on every path" + (f", or `drain {p}` after the loop" if verb == "wait" else ""),
                 )
 
+    def touched(self, p: str, statement: Stmt, buffer: str) -> None:
+        """A watched statement touches a slot of `p`: an error where none is held, whatever the path."""
+        if p in self.faults or self.at.get(id(statement), {}).get(p, (0, 1))[1] > 0:
+            return
+        verbs = {s.name for s in walk(self.role.body) if isinstance(s, Op) and s.operands == (Name(p),)}
+        opens = "acquire" if "acquire" in verbs else "wait"
+        self._error(
+            statement,
+            p,
+            "derive/not-held",
+            f"'{buffer}' is touched while the role holds no slot of '{p}'",
+            f"the slot is another role's before `{opens} {p}` and after `{ENDS[opens]} {p}`",
+            f"touch it between `{opens} {p}` and `{ENDS[opens]} {p}`",
+        )
+
     def _last_opening(self, p: str) -> tuple[str, Span]:
         opening = [s for s in walk(self.role.body) if isinstance(s, Op) and s.name in ENDS and s.operands == (Name(p),)]
         return opening[-1].name, opening[-1].span
@@ -79,6 +96,8 @@ class HeldSlots:
         return held
 
     def _stmt(self, s: Stmt, held: Held, positions: Positions) -> Held:
+        if id(s) in self.watched:
+            self.at[id(s)] = _join(held, self.at.get(id(s), held))
         match s:
             case Op(name, (Name(p),)) if name in STEP and p in held:
                 return held | {p: self._step(s, p, held[p])}

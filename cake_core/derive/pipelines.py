@@ -77,6 +77,15 @@ class Planner:
         empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing
         full = (self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)) * homes.filling
         bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
+        if (unfilled := next((b for b in p.buffers if all(t.buffer != b for t in fills)), None)) is not None:
+            raise fail(
+                "derive/no-fill",
+                f"role '{producer}' never fills '{unfilled}' of pipeline '{p.name}'",
+                p.span,
+                role=producer,
+                why="its slots are handed over with the others and hold nothing",
+                fix=f"fill it, or leave '{unfilled}' out of the pipeline",
+            )
         return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, homes.full_at, homes.empty_at, engines)
 
     def _homes(self, p: Pipeline, commit: Signal, shared: bool) -> Homes:

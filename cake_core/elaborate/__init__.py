@@ -13,7 +13,7 @@ from cake_core.elaborate.grouped import Grouped
 from cake_core.elaborate.guards import Guards
 from cake_core.elaborate.operations import Operations
 from cake_core.elaborate.pairs import PAIR, Pairs
-from cake_core.elaborate.reach import Reach
+from cake_core.elaborate.reach import Reach, holds
 from cake_core.elaborate.requires import ranges_of
 from cake_core.elaborate.scope import Scope, Symbol, reported, suggestion
 from cake_core.elaborate.statements import Statements
@@ -206,14 +206,17 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Grouped, Rea
     def _requires(self, k: Kernel) -> tuple[Expr, ...]:
         """The conditions of all `require`s, typed; those that always hold are left out."""
         out = []
-        for e in (e for c in k.clause(Require) for e in c.exprs):
+        written = [e for c in k.clause(Require) for e in c.exprs]
+        for n, e in enumerate(written):
             with self.sink.collecting():
+                self.stated_once(e, written[:n], "require")
                 typed = self.condition(e, "'require'")
                 if isinstance(typed.type, Unknown):
                     raise reported()
-                if typed == Bool(False):
+                self.no_reads(typed, "type/require", "what `require` asks for", "the host checks it before a launch, and knows the scalars", "write it as an `assume`")
+                if holds(typed, {}) is False:
                     raise fail("type/require", "this `require` can never hold", e.span)
-                if typed != Bool(True):
+                if typed != Bool(True) and typed not in out:  # two may say the same once constants are known
                     out.append(typed)
         return tuple(out)
 
@@ -257,6 +260,7 @@ class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Grouped, Rea
             for d in dims:
                 if isinstance(d.type, Unknown):
                     raise reported()
+                self.no_reads(d, "type/dimension", f"a dimension of '{p.name}'", "the host knows the scalars")
                 if isinstance(d, Int) and d.value < 1:
                     raise fail("type/dimension", f"'{p.name}' has a dimension of {d.value}", d.span, why="dimensions are positive")
                 if (hi := range_of(d).hi) is not None and hi < 1:

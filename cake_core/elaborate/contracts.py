@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
+from cake_core.elaborate.reach import holds
 from cake_core.elaborate.typing import described, literal
 from cake_core.ir.nodes import Assume, Bool, Call, Expr, Kernel, Name
 from cake_core.ir.types import BOOL, Level, Scalar, Tile, Unknown
@@ -24,25 +25,36 @@ class Contracts:
     """Mixed into the elaborator. `in_contract`: elements of inputs are read by the host, as they stand."""
 
     def _assumes(self, k: Kernel) -> tuple[Assume, ...]:
-        out = []
+        out, written = [], []
         for clause in k.clause(Assume):
             exprs = []
             self.in_contract = True
             for e in clause.exprs:
                 with self.sink.collecting(span=e.span):
+                    self.stated_once(e, written, "assume")
                     exprs.append(self._assume(e))
+                written.append(e)
             self.in_contract = False
-            if exprs := tuple(e for e in exprs if e != Bool(True)):
-                out.append(replace(clause, exprs=exprs))
+            kept: list[Expr] = []
+            for e in exprs:
+                if e != Bool(True) and all(e not in c.exprs for c in out) and e not in kept:
+                    kept.append(e)
+            if kept:
+                out.append(replace(clause, exprs=tuple(kept)))
         return tuple(out)
 
     def _assume(self, e: Expr) -> Expr:
         if isinstance(e, Call) and e.name in CONTRACTS:
             return self._about(e)
         found = self.condition(e, "'assume'")
-        if found == Bool(False):
+        if holds(found, {}) is False:
             raise fail("type/require", "this `assume` can never hold", e.span)
         return found
+
+    def stated_once(self, e: Expr, before: list[Expr], clause: str) -> None:
+        """Raises CakeError for a condition that stands among those before it, as it is written."""
+        if (other := next((x for x in before if x == e), None)) is not None:
+            raise fail("type/repeated", f"this `{clause}` stands twice", e.span, related=self.at("the other one", other.span), fix="leave one out")
 
     def _about(self, e: Call) -> Expr:
         kinds, rank, what = CONTRACTS[e.name]

@@ -164,11 +164,13 @@ class Declarations:
             if place.name not in self.role_names:
                 raise fail("type/unknown-name", f"unknown role '{place.name}'", place.span, fix=suggestion(place.name, self.role_names, "roles"))
         s = replace(s, producers=tuple(self.end_words(e, s.name) for e in s.producers), consumers=tuple(self.end_words(e, s.name) for e in s.consumers))
+        for ends in (s.producers, s.consumers):
+            for n, place in enumerate(ends):
+                if place.name in [e.name for e in ends[:n]]:
+                    raise fail("type/repeated", f"role '{place.name}' stands twice", place.span)
         if len(s.producers) != 1:
             raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.producers[1].span)
-        for n, place in enumerate(s.consumers):
-            if place.name in [c.name for c in s.consumers[:n]]:
-                raise fail("type/repeated", f"role '{place.name}' stands twice", place.span)
+        for place in s.consumers:
             if place.name == s.producers[0].name:
                 raise fail("type/pipeline-ends", f"role '{place.name}' is at both ends of pipeline '{s.name}'", place.span, resource=s.name, why="a pipeline hands slots from one role to others", fix="where one role fills and reads, index a buffer by `e % slots` and leave the pipeline out (S5)")
         for name in s.buffers:

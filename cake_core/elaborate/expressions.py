@@ -27,6 +27,7 @@ from cake_core.ir.nodes import (
     Tuple,
     Unary,
 )
+from cake_core.ir.places import root
 from cake_core.ir.printer import expr_text
 from cake_core.ir.types import BOOL, F32, Barriers, Product, Scalar, State, Tile, Type, Unknown, Value
 from cake_core.primitive import CheckContext, Form
@@ -102,6 +103,8 @@ class Expressions(Calls, CheckContext):
         out = self.expr(e)
         if isinstance(out.type, Tile) and out.type.space != "frag" and out.type.groups == ((),):
             if self.in_contract:
+                if (mode := self.mode(root(out).id)) != "in":
+                    raise fail("type/operand", f"an element of '{root(out).id}', which is no input", e.span, why="a contract is about what a kernel is given" + (f", and it is declared `{mode}`" if mode else ""))
                 return typed(out, Scalar(out.type.elem))
             return self.called(Call(Name("load", span=e.span), (out,), span=e.span))
         return out

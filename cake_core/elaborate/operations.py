@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
+from cake_core.effects import Access, Effect, Mode
 from cake_core.elaborate.scope import suggestion
 from cake_core.elaborate.typing import counted, described, is_bool, is_int, is_register_tile, named
+from cake_core.ir.elementwise import PARTIAL
 from cake_core.ir.nodes import Expr, Int, Name, Op, Tuple, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
@@ -44,6 +46,9 @@ class Operations:
         if not any(isinstance(e.type, Unknown) for e in parts):
             with answering(primitive, "check", op.span):
                 primitive.check(out, self)
+            with answering(primitive, "effects", op.span):
+                effects = primitive.effects(out)
+            self.no_output_is_read(effects, op.span)
         return out
 
     def _value(self, op: Op, primitive: Operation) -> Expr | None:
@@ -68,9 +73,26 @@ class Operations:
         if not _KINDS[p.kind](t) or p.kind == "tile" and p.spaces and t.space not in p.spaces:
             wanted = f"a tile in {' or '.join(p.spaces)} memory" if p.kind == "tile" and p.spaces else _NOUNS[p.kind]
             raise fail("type/operand", f"{what} is {described(t)}, not {wanted}", e.span)
+        if p.kind == "value" and getattr(t, "part", None) is not None:
+            raise fail("type/partial", f"{what} is a lane-partial tile", e.span, why=PARTIAL, fix="combine its lanes first, such as by `rowsum`")
         if p.writable:
             self._writable(out, what)
         return out
+
+    def no_output_is_read(self, effects: tuple[Effect, ...], at: Span) -> None:
+        """Raises CakeError where a tensor is read that a kernel only writes. What combines with it in one step is no such read."""
+        for e in effects:
+            name = root(e.place) if isinstance(e, Access) and e.mode is Mode.READ and not e.atomic else None
+            symbol = self.scope.find(name.id) if name is not None else None
+            if symbol is not None and symbol.kind == "tensor" and symbol.node.mode == "out":
+                raise fail(
+                    "type/write-only",
+                    f"'{name.id}' is an output, and is read here",
+                    at,
+                    related=self.related(symbol),
+                    why="what an output holds before the kernel writes it is not defined",
+                    fix="declare it `inout`",
+                )
 
     def _writable(self, e: Expr, what: str) -> None:
         name = root(e)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cake_core.ir.nodes import Binary, Expr, Int, Name
 from cake_core.ir.ranges import ANY, Range
 
+NONE = Range(0, -1)
 _MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -35,4 +36,4 @@ def _facts(e: Expr):
         case Binary("==", Name(n), Int(c)):
             yield n, Range(c, c, 0, c)
         case Binary("==", Binary("%", Name(n), Int(m)), Int(r)) if m > 0:
-            yield n, Range(None, None, m, r % m)
+            yield n, Range(None, None, m, r) if 0 <= r < m else NONE  # a remainder has the sign of its divisor

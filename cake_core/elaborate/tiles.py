@@ -108,6 +108,7 @@ class TileSchedules(OnDemand):
             why = "a raster walks two dimensions" if raster is not None else "one to three are implemented"
             raise fail("type/schedule", f"a schedule with {counted(len(dims), 'dimension')}", call.span, why=why)
         for d in dims:
+            self.no_reads(d.value, "type/schedule", f"dimension '{d.name}'", "the host counts the items before the kernel runs")
             self.some(d.value, f"dimension '{d.name}' is {d.value.value if isinstance(d.value, Int) else 'never positive'}")
         if raster is not None and raster.value < 1:
             raise fail("type/schedule", f"a raster of {raster.value}", raster.span, why="it is a number of tiles")

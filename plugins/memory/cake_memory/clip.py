@@ -38,6 +38,8 @@ def check(op: Op, target: Expr) -> None:
             why="it clips a dimension that is sliced",
             fix="guard the store with `if`",
         )
+    if (hi := range_of(clip).hi) is not None and hi < 1:
+        raise fail("type/clip", f"'clip' at {hi}{'' if range_of(clip).constant is not None else ' or less'} drops all of '{name}'", at, fix="leave the store out")
     if isinstance(clip.type, Scalar) and clip.type.level > Level.INSTANCE:
         raise fail("core/one-place", "the clip is not the same for all threads of the instance", at, why="they write one tile together")
 
