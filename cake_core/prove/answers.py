@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from cake_core.facts import Row, Rows
 from cake_core.machine import MachineError, Scenario, explore
+from cake_core.prove import setup
 from cake_core.prove.protocol import Stream
 from cake_core.prove.solve import Cuts, Found, Result
 from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, lagging, landing, may_lag, may_share, together, uses_of
@@ -42,6 +43,8 @@ class Answers:
         conditions = _named(given)
         if conditions is None or "overlap" in conditions and "same_slot" not in conditions:
             return unknown("order under these conditions")
+        if "before" in (a.site.part, b.site.part):
+            return setup.ordered(self.rows.facts, a, b)
         return self._after_deadlock(lambda cuts: self._pairs(cuts, a, b, bool(conditions), _orders))
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cake_core.facts import Row, Rows
-from cake_core.prove import setup
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
