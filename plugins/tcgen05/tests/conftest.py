@@ -325,12 +325,12 @@ def k(compile_, text_of, values, one, pair):
         return found[-4:]
 
     def leaves() -> bool:
-        """Behind the comment of the role: a comparison of the rank's bit 0, and a branch to the exit."""
+        """Behind the comment of the role: a comparison of the rank, 0 or 1 in a cluster of two, and a branch to the exit."""
         text = pair.ptx[pair.ptx.index("role mma") :].splitlines()[1:8]
         rank = re.search(r"mov.u32 (%r\d+), %cluster_ctarank", pair.ptx)[1]
         code = "\n".join(text)
-        m = re.search(rf"and.b32 (%r\d+), {rank}, 1;\s+setp.ne.s32 (%p\d+), \1, 0;\s+@\2 bra (\S+);", code)
-        return m is not None and m[3] == re.search(r"bra (\$exit_\d+)", pair.ptx)[1]
+        m = re.search(rf"setp.ne.s32 (%p\d+), {rank}, 0;\s+@\1 bra (\S+);", code)
+        return m is not None and m[2] == re.search(r"bra (\$exit_\d+)", pair.ptx)[1]
 
     return SimpleNamespace(
         one=one,
