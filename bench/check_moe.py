@@ -74,7 +74,8 @@ def main() -> None:
     bad = [r for r in rows if not good(r)]
     worst = max(r["worst"] for r in rows)
     print(f"{len(rows)} cases, {len(bad)} wrong, largest error {worst} of the bound", flush=True)
-    record(args.out, "check_moe", {"seed": args.seed, "environment": environment(kernel), "wrong": bad, "worst": worst, "cases": rows})
+    name = kernel.name.removesuffix("_sm90").replace("moe_grouped", "check_moe")
+    record(args.out, name, {"seed": args.seed, "environment": environment(kernel), "wrong": bad, "worst": worst, "cases": rows})
     raise SystemExit(1 if bad else 0)
 
 

@@ -15,7 +15,7 @@ import platform
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -105,17 +105,18 @@ def environment(*kernels: Kernel) -> dict:
             "torch_cuda": torch.version.cuda,
             **_versions("cuda-bindings", "nvidia-cublas", "nvidia-cublas-cu12", "triton", *COMPETITORS),
         },
-        "artifacts": {
-            k.name: {
-                "arch": k.manifest.arch,
-                "cubin_sha256": k.manifest.hashes.get("kernel.cubin"),
-                "constants": k.manifest.constants,
-                "compiler": k.manifest.compiler,
-                "assembled": k.manifest.assembled,
-            }
-            for k in kernels
-        },
+        "artifacts": dict(_artifacts(kernels)),
     }
+
+
+def _artifacts(kernels: tuple[Kernel, ...]) -> Iterator[tuple[str, dict]]:
+    """By the kernel's name; several builds of one kernel are told apart by their constants."""
+    names = [k.name for k in kernels]
+    for k in kernels:
+        m = k.manifest
+        constants = ", ".join(f"{n} = {v}" for n, v in m.constants.items())
+        facts = {"arch": m.arch, "cubin_sha256": m.hashes.get("kernel.cubin"), "constants": m.constants}
+        yield k.name if names.count(k.name) == 1 else f"{k.name}, {constants}", facts | {"compiler": m.compiler, "assembled": m.assembled}
 
 
 def _versions(*names: str) -> dict[str, str]:

@@ -55,9 +55,10 @@ def measured(result: dict) -> list[dict]:
 
 
 def ours(row: dict) -> list[str]:
-    """Sides that are ours: `cake`, `cake` with a setting, such as `cake SPLIT 1`; without such a name those that are no others'."""
+    """Sides that are ours: `cake`, `cake` with a setting, such as `cake SPLIT 1`; without such a name those that are no others'.
+    A part of one of ours, such as `cake, part alone`, stands beside it."""
     sides = row["burst"]["sides"]
-    named = [side for side in sides if side == "cake" or side.startswith("cake ")]
+    named = [side for side in sides if re.fullmatch(r"cake( [^,]*)?", side)]
     return named or [side for side in sides if side not in OTHERS]
 
 
@@ -82,7 +83,8 @@ def _rate(side: dict) -> str:
 def _others(mode: dict, side: str, ours: list[str]) -> str:
     """Medians of the same run: a ratio above 1 is for Cake."""
     sides = mode["sides"]
-    beside = {s: v for s, v in sides.items() if s not in ours}
+    others = [o for o in ours if o != side]
+    beside = {s: v for s, v in sides.items() if s not in ours and s.partition(", ")[0] not in others}
     return ", ".join(f"{OTHERS.get(s, s)} {_rate(v)} ({v['median_us'] / sides[side]['median_us']:.3f})" for s, v in beside.items())
 
 
