@@ -6,17 +6,18 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
 from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
 from cake_core.prove.protocol import Stream
 from cake_core.prove.solve import Cuts, Found, Result
 from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, lagging, landing, may_lag, may_share, together, uses_of
+from cake_core.prove.sweep import Asked, sweep
 from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
-
 
 #: States and seconds of a replay. It decides nothing: it says whether a counterexample was executed.
 SMALL, BRIEF = 5_000, 3.0
@@ -30,6 +31,7 @@ class Answers:
     _cuts: Cuts | Unanalysed | None = None
     _hangs: Answer | None = None
     _telling: Telling | None = None
+    _swept: set[tuple[str, ...]] | None = None
     _replayed: dict[tuple, bool | None] = field(default_factory=dict)
 
     def deadlock_free(self, given: Conditions = ()) -> Answer:
@@ -41,6 +43,8 @@ class Answers:
 
     def ordered(self, a: Row, b: Row, given: Conditions) -> Answer:
         conditions = _named(given)
+        if conditions == {"same_slot", "overlap"} and self._known_at_once(a, b):
+            return PROVED
         if conditions is None or "overlap" in conditions and "same_slot" not in conditions:
             return unknown("order under these conditions")
         if "before" in (a.site.part, b.site.part):
@@ -49,6 +53,8 @@ class Answers:
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
         conditions = _named(given)
+        if conditions == {"same_slot", "overlap"} and self._known_at_once(access, before):
+            return PROVED
         if conditions is None or bool(conditions) != (conditions == {"same_slot", "overlap"}):
             return unknown("completion under these conditions")
         if not conditions:
@@ -58,6 +64,8 @@ class Answers:
     def phase_safe(self, sync: Row, given: Conditions) -> Answer:
         if given:
             return unknown("phases under conditions")
+        if self._known_at_once(sync):
+            return PROVED
         return self._after_deadlock(lambda cuts: self._worst(self._phases(cuts, sync)))
 
     def drained(self, given: Conditions) -> Answer:
@@ -78,6 +86,42 @@ class Answers:
         for b, what in cuts.protocol.uncovered():
             return Answer(Standing.VIOLATED, f"{b.text} {what}")
         return self._told(cuts.blocked(), self._telling.deadlock)
+
+    # --- all at once -----------------------------------------------------------------------------------------------
+
+    def _known_at_once(self, *rows: Row) -> bool:
+        """Whether the first sweep over all that is commonly asked settled this."""
+        if self._swept is None:
+            self._swept = set()
+            self._after_deadlock(self._sweep)
+        return tuple(sorted(r.id for r in rows)) in self._swept
+
+    def _sweep(self, cuts: Cuts) -> Answer:
+        """Collect what phases and races ask, ask it together, and note whose questions have no answer. What is outside of the method is
+        left to be asked alone."""
+        questions, spans = [], {}
+        cuts.collecting = collected = []
+        for about, ask in self._common(cuts):
+            start = len(collected)
+            try:
+                ask()
+            except Unanalysed:
+                continue
+            spans[about] = range(start, len(collected))
+        cuts.collecting = None
+        questions = [Asked(*q) for q in collected]
+        safe = sweep(cuts, questions)
+        self._swept = {about for about, span in spans.items() if all(n in safe for n in span)}
+        return PROVED
+
+    def _common(self, cuts: Cuts) -> Iterator[tuple[tuple[str, ...], Callable[[], object]]]:
+        for sync in (*self.rows["wait"], *self.rows["arrive"], *self.rows["engine_arrive"]):
+            if sync.site.part == "role":
+                yield (sync.id,), lambda sync=sync: list(self._phases(cuts, sync))
+        touching = [r for r in self.rows["access"] if r.site.part == "role" and r.site.act.region.memory in ("shared", "tensor")]
+        for a, b in itertools.combinations_with_replacement(touching, 2):
+            if Mode.WRITE in (a.site.act.mode, b.site.act.mode) and may_share(cuts.facts, a.site.act.region, b.site.act.region):
+                yield tuple(sorted((a.id, b.id))), lambda a=a, b=b: self._pairs(cuts, a, b, True, _orders)
 
     # --- questions -------------------------------------------------------------------------------------------------
 

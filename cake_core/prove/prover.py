@@ -71,4 +71,4 @@ class Prover:
 
 
 def _condition(g) -> str:
-    return f"{g.name}({', '.join(getattr(x, 'id', str(x)) for x in g.args)})" if isinstance(g, Given) else expr_text(g)
+    return f"{g.name}({', '.join(x.id if isinstance(x, Row) else str(x) for x in g.args)})" if isinstance(g, Given) else expr_text(g)

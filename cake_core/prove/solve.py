@@ -22,7 +22,6 @@ from cake_core.prove.sums import Sums
 RLIMIT = 20_000_000
 
 _AGENT = re.compile(r"A\d+!")
-_FRESH = re.compile(r"k!\d+")
 _PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
 
 
@@ -62,6 +61,7 @@ class Cuts:
     protocol: Protocol = field(init=False)
     cut: Cut = field(init=False)
     asked: int = 0
+    collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
     proved: set[str] = field(default_factory=set)  # queries without a cut, by content
     _views: dict[frozenset, View] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)
@@ -89,12 +89,15 @@ class Cuts:
         """A consistent cut with `state`, which speaks of `agents`: looked for among these alone, then with those between them, then
         (not if `near`) among all. Without the others there are more cuts, so none stays none."""
         state, found = list(state), NONE
-        for among in self._ranges(agents, near):
-            key = self._key(among, state)
+        if self.collecting is not None:
+            self.collecting.append((tuple(state), agents, near))
+            return NONE
+        for among in self.ranges(agents, near):
+            key = self.key(among, state)
             if key in self.proved:
                 return NONE
             self.asked += 1
-            view = self._view(frozenset(among))
+            view = self.view(frozenset(among))
             view.solver.push()
             view.solver.add(*state, *self.sums.lemmas(state, set(view.seen)))
             found = _checked(view.solver)
@@ -117,14 +120,14 @@ class Cuts:
         s.set("rlimit", self.rlimit)
         return s
 
-    def _view(self, among: frozenset[str]) -> View:
+    def view(self, among: frozenset[str]) -> View:
         if among not in self._views:
             terms = [*self.sums.numbers.known, *(t for key in sorted(among) for t in self.cut.positions[key]), *self.cut.consistent(among)]
             view = self._views[among] = View(self._fresh(), set())
             view.solver.add(*terms, *self.sums.lemmas(terms, view.seen))
         return self._views[among]
 
-    def _ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
+    def ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
         own = tuple(dict.fromkeys(agents))
         yield own
         for between in self._between(frozenset(own)):
@@ -145,12 +148,12 @@ class Cuts:
         found = [k for k in self.protocol.runs if k not in own and all(k in self._partners[o] for o in own)]
         return sorted(found, key=lambda k: (-len(self._partners[k]), k))[:2]
 
-    def _key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
+    def key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
         """A query as text, its agents named by their order: the same for agents that do the same."""
         names = {self.cut.names[a]: f"X{n}!" for n, a in enumerate(among)}
 
         def canonical(text: str) -> str:
-            return _FRESH.sub("k", _AGENT.sub(lambda m: names.get(m.group(), m.group()), text))
+            return _AGENT.sub(lambda m: names.get(m.group(), m.group()), text)
 
         for a in among:
             if a not in self._texts:

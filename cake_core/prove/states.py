@@ -271,7 +271,7 @@ def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
 
     out = []
     for i, j, slots in zip(x.slot, y.slot, plan.slots, strict=False):
-        same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots)
+        same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots, f"k{len(out)}")
         if same is None:
             return None
         out += same
@@ -285,7 +285,7 @@ def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
     return out
 
 
-def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int) -> list[z3.BoolRef] | None:
+def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:
     """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
     (a, m), (b, n) = _residue(i), _residue(j)
     x, y = literal(i), literal(j)
@@ -295,7 +295,7 @@ def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int) -> list[z3.BoolRef] |
         return [i == j]
     if m is None and not (x is not None and x < slots) or n is None and not (y is not None and y < slots):
         return [i == j]
-    return [a - b == slots * z3.FreshInt("k")]
+    return [a - b == slots * z3.Int(turns)]
 
 
 def _residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:

@@ -1,0 +1,73 @@
+"""Many questions at once: those about the same agents are one query, which is unsatisfiable where none of them has an answer.
+
+Where it is satisfiable, what the model shows is set aside and the rest is asked again. What is left open is asked among more agents,
+as `Cuts.consistent` does with one question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import z3
+
+from cake_core.prove.solve import Cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was put to `Cuts.consistent` while it collected them."""
+
+    state: tuple[z3.BoolRef, ...]
+    agents: tuple[str, ...]
+    near: bool
+
+
+def sweep(cuts: Cuts, questions: list[Asked]) -> set[int]:
+    """Numbers of the questions of which it is sure that there is no such cut."""
+    safe: set[int] = set()
+    ranges = [list(cuts.ranges(q.agents, q.near)) for q in questions]
+    for level in range(max(map(len, ranges), default=0)):
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for n, of in enumerate(ranges):
+            if n not in safe and level < len(of):
+                among = of[level] if len(of[level]) < len(cuts.protocol.runs) else tuple(cuts.protocol.runs)
+                groups.setdefault(among, []).append(n)
+        for among, numbers in groups.items():
+            safe |= _none(cuts, among, {n: z3.And(questions[n].state) for n in numbers})
+    return safe
+
+
+def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, z3.BoolRef]) -> set[int]:
+    """Those of the states that no consistent cut of some agents has."""
+    open_ = dict(states)
+    key = cuts.key(among, list(open_.values()))
+    if key in cuts.proved:
+        return set(states)
+    view = cuts.view(frozenset(among))
+    view.solver.push()
+    view.solver.add(*cuts.sums.lemmas(list(open_.values()), set(view.seen)))
+    for left in _shrinking(cuts, view.solver, open_):
+        open_ = left
+    view.solver.pop()
+    if len(open_) == len(states):
+        cuts.proved.add(key)
+    return set(open_)
+
+
+def _shrinking(cuts: Cuts, solver: z3.Solver, states: dict[int, z3.BoolRef]) -> Iterator[dict[int, z3.BoolRef]]:
+    """The states without those that models show, until none is shown; nothing where the solver gives up."""
+    left = states
+    while left:
+        cuts.asked += 1
+        solver.push()
+        solver.add(z3.Or(list(left.values())))
+        found = solver.check()
+        model = solver.model() if found == z3.sat else None
+        solver.pop()
+        if found == z3.unsat:
+            yield left
+            return
+        shown = {n for n, s in left.items() if z3.is_true(model.eval(s, True))} if model is not None else set(left)
+        left = {n: s for n, s in left.items() if n not in (shown or left)}
+    yield {}
