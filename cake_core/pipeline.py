@@ -43,6 +43,8 @@ SAFETY = (
     "index overflow",
     "what workspaces hold at the end",
 )
+#: The same of a kernel with buffers that share bytes.
+NOT_AT_ONCE = "that buffers which share bytes are in use at different times"
 
 
 @frozen
@@ -238,7 +240,7 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
-        unproved=tuple(c for c in SAFETY if c not in covered),
+        unproved=(*(c for c in SAFETY if c not in covered), *((NOT_AT_ONCE,) if lowered.plan.mates else ())),
         compiler=compiler(registry, book, assembled),
         hashes=hashes,
         assembled=usage(assembled) if assembled else None,
@@ -284,11 +286,11 @@ def role_record(role) -> dict:
 def shared_map(plan) -> tuple[dict, ...]:
     """Buffers and barriers by offset from the aligned base, in bytes."""
     rows = [
-        {"name": b.name, "kind": "buffer", "offset": b.offset, "bytes": b.bytes, "elem": b.elem.name, "slots": list(b.slots), "shape": list(b.shape), "swizzle": b.swizzle}
+        {"name": b.name, "kind": "buffer", "offset": b.offset, "bytes": b.bytes, "elem": b.elem.name, "slots": list(b.slots), "shape": list(b.shape), "swizzle": b.swizzle, "alias": b.alias}
         for b in plan.buffers.values()
     ]
     rows += [
-        {"name": b.name, "kind": b.kind, "offset": b.offset, "bytes": b.bytes, "elem": None, "slots": [b.slots], "shape": [], "swizzle": 0, "count": b.count}
+        {"name": b.name, "kind": b.kind, "offset": b.offset, "bytes": b.bytes, "elem": None, "slots": [b.slots], "shape": [], "swizzle": 0, "alias": None, "count": b.count}
         for b in plan.barriers.values()
     ]
     return tuple(sorted(rows, key=lambda r: (r["offset"], r["name"])))

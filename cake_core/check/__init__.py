@@ -1,6 +1,7 @@
 """What is checked of a derived kernel: the rules of the default suites, and what still needs a walk of its own over registers.
 
-Rules (`rules/`) read facts; registers and the groups that use them are followed here, since fragments are no facts. All of it reads
+Rules (`rules/`) read facts; registers and the groups that use them are followed here, since fragments are no facts, and so is what the bytes
+of buffers that share them hold. All of it reads
 the derived form alone, so it holds for what the compiler derived and for what a person wrote.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cake_core.architecture import Architecture
-from cake_core.check import groups, registers
+from cake_core.check import aliases, groups, registers
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Diagnostic, Sink
 from cake_core.facts import Rows, facts_of, rows_of
@@ -52,7 +53,7 @@ def checked(
             asked.close()
         sink.add(*(v.finding for v in found if v.finding is not None))
         subject = Subject(kernel, registry, arch)
-        for one in (registers.check, groups.check):
+        for one in (registers.check, groups.check, aliases.check):
             with sink.collecting():
                 one(subject, rows, sink)
     return Checked(sink.items, covered(book.rules, found))

@@ -215,7 +215,8 @@ def _warps(role: dict) -> str:
 def _shared_row(x: dict) -> tuple:
     slots = "".join(f"[{s}]" for s in x["slots"])
     if x["kind"] == "buffer":
-        return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]", x["swizzle"] or None
+        where = f", in the bytes of {x['alias']}" if x["alias"] else ""
+        return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]{where}", x["swizzle"] or None
     return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrival{'s' if x['count'] != 1 else ''} a phase", None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
+from cake_core.derive import aliases
 from cake_core.derive.accesses import Touch, operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.dynamic import OnDemand, free_warp, on_demand, waits_for_grids
@@ -21,6 +22,7 @@ from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, ByCommit, BySignal, Fence, Proxy, Rendezvous
 from cake_core.ir.flow import walk
+from cake_core.ir.aliases import declared_mates
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
 from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
@@ -48,6 +50,8 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     swizzles = unify(asked, sink)
     held = _held(kernel, received(kernel, registry, touched, sink).agreed, frozenset(id(t.by) for t in touched), sink)
     _touched_when_held(kernel, touched, held)
+    if schedule is not None and schedule.persistent:
+        aliases.check(kernel, touched, held, sink)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 
@@ -80,7 +84,8 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         counter=fresh(f"{schedule.name}_n") if schedule is not None else None,
         barriers=named,
         turns=turns,
-        other_proxies=frozenset(t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC and t.buffer not in tensors),
+        mates=declared_mates(kernel.body),
+        other_proxies=_with_mates(kernel, {t.buffer for t in touched if t.access.proxy is not Proxy.GENERIC} - tensors),
         by_engine=frozenset((t.role, t.buffer) for t in touched if t.access.proxy is Proxy.TENSOR or isinstance(t.access.completion, ByCommit)),
         sink=sink,
         fresh=fresh,
@@ -132,6 +137,12 @@ def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> S
 def _drawn_from(kernel: Kernel) -> str | None:
     """The counter that items are drawn from, on demand."""
     return next((read_schedule(s).counter for s in kernel.body if isinstance(s, Tiles)), None)
+
+
+def _with_mates(kernel: Kernel, buffers: set[str]) -> frozenset[str]:
+    """Buffers, and those that share bytes with them."""
+    shared = declared_mates(kernel.body)
+    return frozenset(buffers).union(*(shared.get(b, ()) for b in buffers))
 
 
 def _types(kernel: Kernel) -> dict[str, Tile]:

@@ -73,6 +73,7 @@ class Frame:
     counter: str | None  # the variable that counts the items of a CTA
     barriers: NamedBarriers
     turns: dict[str, Turning]
+    mates: dict[str, frozenset[str]]  # by buffer, those that share bytes with it
     other_proxies: frozenset[str]  # buffers that something reads or writes through another proxy than threads do
     by_engine: frozenset[tuple[str, str]]  # (role, buffer): the role uses it with the tensor engine, or in tensor memory
     sink: Sink
@@ -92,6 +93,7 @@ class Body(DeriveContext):
     held: HeldSlots
     distribution: Distribution | None = None
     unfenced: list[Span] = field(default_factory=list)
+    written: frozenset[str] = frozenset()  # buffers that the role's threads write and something sees through another proxy
     landing: frozenset[str] = frozenset()  # queues whose groups write such buffers: the writes are there when they have been waited for
 
     # --- DeriveContext
@@ -171,6 +173,7 @@ class Body(DeriveContext):
         if counter:
             cursors.append(counter)
         effects = [e for s in walk(self.of.body) for e in effects_of(s, self.frame.registry)]
+        self.written = frozenset(root(e.place).id for e in effects if self._crosses(e))
         self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
         body = (*self._block(self.of.body), *(t for p in self.frame.plans.values() if f"{p.name}_fill" in cursors for t in self._last_releases(p)))
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
@@ -376,7 +379,12 @@ class Body(DeriveContext):
         how = plan.releases[self.role]
         before = self._engine_fence("tensor_before", plan, s) if how is not Signal.ENGINE else ()
         handed = self.frame.protocol.release(plan, mod(cursor, plan.slots), how, plan.engines.get(self.role, ""))
-        return (*before, *handed, *_advance(cursor, s))
+        return (*self._own_writes(plan), *before, *handed, *_advance(cursor, s))
+
+    def _own_writes(self, plan: PipelinePlan) -> tuple[Stmt, ...]:
+        """A fence where a consumer writes to the bytes of the slots itself: the copy that fills them again comes behind."""
+        bytes_of = {*plan.buffers, *(m for b in plan.buffers for m in self.frame.mates.get(b, ()))}
+        return self.pending_fences() if bytes_of & self.written else ()
 
     def _engine_fence(self, kind: str, plan: PipelinePlan, s: Op) -> Block:
         """What orders this role's use of the tensor engine, or of tensor memory, with a hand-off of `plan` (PTX ISA, Tensor
@@ -388,11 +396,12 @@ class Body(DeriveContext):
     def _drain(self, s: Op, plan: PipelinePlan) -> Block:
         """As many releases as slots may be held here: none, a known number, at most one, or a loop."""
         lo, hi = self.held.at_drain.get(id(s), (0, plan.slots))
+        fences = self._own_writes(plan) if hi else ()
         once = self._release(s, plan)
         if lo == hi:
-            return once * hi
+            return (*fences, *once * hi)
         behind = binary("<", f"{plan.name}_release", f"{plan.name}_wait")
-        return (If(behind, once),) if hi == 1 else (While(behind, Words(), once),)
+        return (*fences, If(behind, once) if hi == 1 else While(behind, Words(), once))
 
 
 _VERBS = {"acquire": Body._acquire, "commit": Body._commit, "wait": Body._wait, "release": Body._release, "drain": Body._drain}

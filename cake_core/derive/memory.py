@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.frozen import frozen
+from cake_core.ir.aliases import WORD, declared_mates, shared_with
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Declaration, Declare, Kernel, Word, Words
 from cake_core.ir.plan import BufferPlan, constants, integer
-from cake_core.ir.types import ELEMENTS
 from cake_core.primitive import Demand
 from cake_core.source import Span
 
@@ -65,18 +65,22 @@ def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swiz
     """Declarations of all buffers and barriers with `at` and `swizzle` filled in."""
     buffers = [d for s in kernel.body if isinstance(s, Declare) and s.space == "shared" for d in s.declarations]
     demanded = {d.name: max([1, *(a.demand.align for a in asked if a.demand.buffer == d.name)]) for d in buffers}
-    align = {name: max(16, n) for name, n in demanded.items()}
+    shared = declared_mates(kernel.body)
+    align = {name: max(16, n, *(demanded[m] for m in shared.get(name, ()))) for name, n in demanded.items()}
     offset = 0
     placed: dict[str, Declaration] = {}
-    for d in sorted(buffers, key=lambda d: -align[d.name]):
-        offset = -(-offset // align[d.name]) * align[d.name]
-        swizzle = swizzles.get(d.name, 0)
-        words = Words((Word("at", lift(offset)), *((Word("swizzle", lift(swizzle)),) if swizzle else ())))
+    for d in sorted(buffers, key=lambda d: (shared_with(d) is not None, -align[d.name])):  # in the bytes of others when those have their place
+        home, swizzle = shared_with(d), swizzles.get(d.name, 0)
+        if home is None:
+            offset = -(-offset // align[d.name]) * align[d.name]
+        at = offset if home is None else integer(placed[home].words, "at")
+        kept = tuple(w for w in d.words.items if w.name == WORD)
+        words = Words((Word("at", lift(at)), *((Word("swizzle", lift(swizzle)),) if swizzle else ()), *kept))
         placed[d.name] = replace(d, words=words)
-        size = _size(placed[d.name])
+        size = BufferPlan.of(placed[d.name])
         if size.slots and size.slot_bytes % demanded[d.name]:
             raise fail("derive/slot-alignment", f"a slot of '{d.name}' is {size.slot_bytes} bytes, which is no multiple of {demanded[d.name]}", d.span, resource=d.name, why="every slot must start at the alignment that its users need")
-        offset += size.bytes
+        offset += size.bytes if home is None else 0
     out = [replace(s, declarations=tuple(placed[d.name] for d in s.declarations)) for s in kernel.body if isinstance(s, Declare) and s.space == "shared"]
     offset = -(-offset // 8) * 8
     for s in barriers:
@@ -86,8 +90,3 @@ def plan(kernel: Kernel, barriers: tuple[Declare, ...], asked: list[Asked], swiz
             offset += 8 * (constants(d.declared.groups[0])[0] if d.declared.groups else 1)
         out.append(replace(s, declarations=tuple(done)))
     return tuple(out)
-
-
-def _size(d: Declaration) -> BufferPlan:
-    *slots, shape = map(constants, d.declared.groups)
-    return BufferPlan(d.name, ELEMENTS[d.declared.name], tuple(x for g in slots for x in g), shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span)

@@ -8,8 +8,10 @@ from math import prod
 from cake_core.diagnostics import fail
 from cake_core.elaborate.scope import Symbol, reported, suggestion
 from cake_core.elaborate.typing import name_of
+from cake_core.ir.aliases import WORD, mates, shared_with
 from cake_core.ir.elementwise import PART
 from cake_core.ir.nodes import Declaration, Declare, Name, Pipeline, TypeExpr
+from cake_core.ir.plan import BufferPlan
 from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, State, Tile, Unknown, element_of
 from cake_core.primitive import Form, FragmentType, WordSpec
 
@@ -52,6 +54,8 @@ class Declarations:
     def _declaration(self, d: Declaration, space) -> Declaration:
         declared, type_ = self._declared(d, space)
         done = replace(d, declared=declared, words=self.words(d.words, space.words, f"'{space.name}'", d.span))
+        if done.words.word(WORD) is not None:
+            self._alias(done, space)
         kind = {"registers": "fragment", "barriers": "barrier"}.get(space.memory, "buffer")
         if kind == "fragment":
             if (other := self.fragments.get(d.name)) is not None:
@@ -60,6 +64,23 @@ class Declarations:
         self.scope.bind(d.name, Symbol(kind, type_, d.span, node=done))
         self.declarations[d.name] = done
         return done
+
+    def _alias(self, d: Declaration, space) -> None:
+        """A buffer in the bytes of another one (S14). Raises CakeError."""
+        word = d.words.word(WORD)
+        wanted = name_of(word.value) or ""
+        symbol, other = self.scope.find(wanted), self.declarations.get(wanted)
+        if symbol is not None and isinstance(symbol.type, Unknown):
+            raise reported()
+        if symbol is None or other is None or not isinstance(symbol.type, Tile) or symbol.type.space != space.name:
+            buffers = [n for n, x in self.scope.names.items() if x.kind == "buffer" and isinstance(x.type, Tile) and x.type.space == space.name]
+            fix = suggestion(wanted, buffers, "buffers") or "name a buffer that is declared before it"
+            raise fail("type/alias", f"'{d.name}' would share the bytes of what is no '{space.name}' buffer", word.value.span, fix=fix)
+        if (home := shared_with(other)) is not None:
+            raise fail("type/alias", f"'{other.name}' lies in the bytes of '{home}' itself", word.value.span, related=self.related(symbol), fix=f"write `{WORD} {home}`")
+        mine, theirs = (BufferPlan.of(x).bytes for x in (d, other))
+        if mine > theirs:
+            raise fail("type/alias", f"'{d.name}' has {mine} bytes, '{other.name}' {theirs}", d.span, related=self.related(symbol), why="a buffer that shares bytes lies within them", fix=f"declare '{d.name}' first, and `{WORD} {d.name}` on the other")
 
     def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
         t = d.declared
@@ -145,6 +166,7 @@ class Declarations:
         slots = self.constant_int(s.slots, f"the number of slots of '{s.name}'")
         if slots.value < 1:
             raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots", s.slots.span, why="a hand-off needs one at least")
+        shared = mates({d.name: shared_with(d) for d in self.declarations.values()})
         for name in s.buffers:
             symbol = self.scope.find(name)
             if symbol is not None and isinstance(symbol.type, Unknown):
@@ -157,6 +179,9 @@ class Declarations:
                 have = symbol.type.slots[0] if symbol.type.slots else "none"
                 self.scope.names[name] = replace(symbol, type=Unknown())  # its uses go with one of the two numbers
                 raise fail("type/slots", f"pipeline '{s.name}' has {slots.value} slots, buffer '{name}' has {have}", s.slots.span, related=self.related(symbol), resource=name)
+            if both := [n for n in s.buffers if n in shared.get(name, ())]:
+                why = "both are in use at one time (S14)"
+                raise fail("type/alias", f"'{name}' and '{both[0]}' share bytes, and pipeline '{s.name}' hands them over together", s.span, related=self.related(symbol), resource=name, why=why, fix="give each bytes of its own")
             other = self.pipeline_of.get(name)
             if other is not None:
                 raise fail("type/slots", f"buffer '{name}' is in pipeline '{other}' already", s.span, resource=name)

@@ -204,6 +204,7 @@ RELATIONS: dict[str, Relation] = {
                 Column("size", INT, "shared: bytes; tensor memory: columns", optional=True),
                 Column("slot_bytes", INT, "shared: from one slot to the next", optional=True),
                 Column("swizzle", INT, "shared: bytes of a row of the pattern, 0 none", optional=True),
+                Column("alias", "buffer", "shared: the buffer in whose bytes it lies; of all that lie there one is in use at a time", optional=True),
             ),
         ),
         _happens(
@@ -326,6 +327,7 @@ RELATIONS: dict[str, Relation] = {
                 Column("number", INT, "from 0, in the order of the text, buffers first"),
                 Column("offset", INT, "first byte, from the aligned base"),
                 Column("end", INT, "one past its last byte"),
+                Column("home", TEXT, "in whose bytes it lies: its own, or those of the buffer that it is declared `alias` of"),
             ),
         ),
         Relation("rank", "A CTA of the cluster.", (*COMMON, Column("number", INT, "its rank"))),

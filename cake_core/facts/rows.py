@@ -193,19 +193,20 @@ def _owned(role: RolePlan, plans: list[RolePlan], words, entry: int) -> int:
 
 def _memory(rows: Rows) -> None:
     f = rows.facts
-    nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle"))
+    nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle", "alias"))
     for b in f.barriers.values():
         rows.add("barrier", b.name, b.span, kind=b.kind, slots=b.slots, count=b.count, offset=b.offset, bytes=b.bytes)
     for b in f.buffers.values():
         shape = tuple(lift(d) for d in b.shape)
-        sizes = {"offset": b.offset, "size": b.bytes, "slot_bytes": b.slot_bytes, "swizzle": b.swizzle}
+        sizes = {"offset": b.offset, "size": b.bytes, "slot_bytes": b.slot_bytes, "swizzle": b.swizzle, "alias": b.alias}
         rows.add("buffer", b.name, b.span, space="shared", shape=shape, **(nothing | {"bits": b.elem.bits, "slots": prod(b.slots)} | sizes))
     for t in f.columns.values():
         sizes = {"bits": t.elem.bits, "slots": prod(t.slots), "offset": t.column, "size": t.columns}
         rows.add("buffer", t.name, t.span, space="tensor", shape=tuple(lift(d) for d in t.shape), **(nothing | sizes))
     for kind, things in (("buffer", f.buffers), ("barrier", f.barriers)):
         for x in things.values():
-            rows.add("place", x.name, x.span, kind=kind, number=len(rows["place"]), offset=x.offset, end=x.offset + x.bytes)
+            home = getattr(x, "alias", None) or x.name
+            rows.add("place", x.name, x.span, kind=kind, number=len(rows["place"]), offset=x.offset, end=x.offset + x.bytes, home=home)
     for p in f.tensors:
         rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode}))
         for n, size in enumerate(p.shape):
@@ -325,7 +326,7 @@ class _Order:
     def access(self, a: Access) -> dict:
         where = a.region
         if ("buffer", where.name) not in self.rows.index:  # registers are not declared among the buffers
-            nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle"))
+            nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle", "alias"))
             self.rows.add("buffer", where.name, None, space=where.memory, shape=(), **nothing)
         values = dict.fromkeys(("queue", "engine", "barrier", "index", "bytes", "mask"))
         how = "now"

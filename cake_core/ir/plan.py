@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from cake_core.diagnostics import fail
 from cake_core.frozen import frozen
+from cake_core.ir.aliases import mates, shared_with
 from cake_core.ir.nodes import Declaration, Declare, Expr, Index, Int, Kernel, Name, Op, Role, Tuple, Words
 from cake_core.ir.types import ELEMENTS, Elem
 from cake_core.source import Span
@@ -52,6 +53,15 @@ class BufferPlan:
     offset: int
     swizzle: int
     span: Span
+    alias: str | None = None  # the buffer in whose bytes it lies
+
+    @staticmethod
+    def of(d: Declaration) -> BufferPlan:
+        """What a declaration says, sizes constant; what it does not say yet is 0."""
+        *slots, shape = map(constants, d.declared.groups)
+        flat = tuple(x for g in slots for x in g)
+        at, swizzle = integer(d.words, "at"), integer(d.words, "swizzle")
+        return BufferPlan(d.name, ELEMENTS[d.declared.name], flat, shape, at, swizzle, d.span, shared_with(d))
 
     @property
     def row_bytes(self) -> int:
@@ -130,6 +140,11 @@ class Plan:
         return 32 * self.warps
 
     @property
+    def mates(self) -> dict[str, frozenset[str]]:
+        """By shared buffer, those that it shares bytes with by declaration (S14)."""
+        return mates({b.name: b.alias for b in self.buffers.values()})
+
+    @property
     def planned_bytes(self) -> int:
         """Shared memory that buffers and barriers take, from the aligned base."""
         return max((x.offset + x.bytes for x in (*self.buffers.values(), *self.barriers.values())), default=0)
@@ -195,12 +210,7 @@ def read_plan(kernel: Kernel, group_warps: dict[str, int], spaces: Mapping[str, 
                     RolePlan(s.name, instances, warps, integer(s.words, "at"), integer(s.words, "pad"), entry, s.span, pair_rank(s.words))
                 )
             case Declare(space="shared"):
-                for d in s.declarations:
-                    *slots, shape = map(constants, d.declared.groups)
-                    flat = tuple(x for g in slots for x in g)
-                    buffers[d.name] = BufferPlan(
-                        d.name, ELEMENTS[d.declared.name], flat, shape, integer(d.words, "at"), integer(d.words, "swizzle"), d.span
-                    )
+                buffers |= {d.name: BufferPlan.of(d) for d in s.declarations}
             case Declare(space="barrier"):
                 for d in s.declarations:
                     slots = constants(d.declared.groups[0])[0] if d.declared.groups else 1

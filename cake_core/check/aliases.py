@@ -1,0 +1,224 @@
+"""Buffers that share bytes (S14): what can be told without a proof of when each is in use.
+
+At one time the bytes hold one of them. So a statement touches one; what was written of one is not read as another; and roles of which
+one uses this and another that have something that orders them. That they are in use at different times whatever the roles' speed
+is an obligation that no check here settles: the manifest names it, and the facts hold the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+from cake_core.check.subject import Subject
+from cake_core.diagnostics import Related, Sink
+from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, EngineCommit, Mode, Rendezvous
+from cake_core.facts import Rows
+from cake_core.frozen import frozen
+from cake_core.ir.flow import Loops, Positions, decide, walk
+from cake_core.ir.nodes import Block, For, If, Int, Name, Role, Stmt, While
+from cake_core.ir.places import place_of, root
+from cake_core.ir.plan import BufferPlan
+from cake_core.ir.types import Tile
+from cake_core.source import Span
+
+CODE = "core/alias-at-once"
+
+
+@frozen
+class Bytes:
+    """What a statement touches of a buffer, from the base of shared memory: surely all of `lo .. hi`, or, not `sure`, a part."""
+
+    name: str
+    lo: int
+    hi: int
+    sure: bool
+    mode: Mode
+    span: Span
+
+    def meets(self, other: Bytes) -> bool:
+        return self.lo < other.hi and other.lo < self.hi
+
+
+State = dict[str, frozenset[Bytes]]  # by buffer: what the role surely wrote of it and nobody wrote over since
+
+
+def check(subject: Subject, rows: Rows, sink: Sink) -> None:
+    mates = subject.plan.mates
+    if not mates:
+        return
+    for b in subject.plan.buffers.values():
+        _placed(b, subject.plan.buffers.get(b.alias or ""), sink)
+    first: dict[tuple[str, str], Span] = {}  # role, buffer
+    for role in subject.kernel.roles:
+        _Run(subject, role, mates, sink).analyse()
+        for s in walk(role.body):
+            for b in touched(subject, s, mates):
+                first.setdefault((role.name, b.name), b.span)
+    _unordered(subject, mates, first, sink)
+
+
+def _placed(b: BufferPlan, home: BufferPlan | None, sink: Sink) -> None:
+    """A buffer that is declared to share bytes lies in them."""
+    if home is None or home.offset <= b.offset <= home.offset + home.bytes - b.bytes:
+        return
+    bytes_of = lambda x: f"{x.offset} to {x.offset + x.bytes - 1}"  # noqa: E731
+    sink.error(
+        "core/alias-place",
+        f"'{b.name}' has bytes {bytes_of(b)}, outside of '{home.name}' ({bytes_of(home)})",
+        b.span,
+        resource=b.name,
+        why="it is declared to share the bytes of that buffer (S14)",
+        fix="place it there, or leave `alias` out",
+        related=(Related(f"'{home.name}' is here", home.span),),
+    )
+
+
+def touched(subject: Subject, s: Stmt, mates) -> Iterator[Bytes]:
+    """What a statement itself touches of buffers that share bytes, in the CTA's own memory."""
+    for e in subject.effects(s):
+        name = root(e.place) if isinstance(e, Access) and e.cta is None else None
+        if name is not None and name.id in mates:
+            yield _bytes(subject.plan.buffers[name.id], e, name.type, s.span)
+
+
+def _bytes(b: BufferPlan, e: Access, declared: Tile | None, span: Span) -> Bytes:
+    all_of_it = Bytes(b.name, b.offset, b.offset + b.bytes, False, e.mode, span)
+    if not isinstance(declared, Tile):
+        return all_of_it
+    place = place_of(e.place, declared)
+    if not all(isinstance(i, Int) for i in place.slots):
+        return all_of_it
+    slot, rest = 0, prod(b.slots[len(place.slots) :])
+    for index, count in zip(place.slots, b.slots, strict=False):
+        slot = slot * count + index.value
+    lo = b.offset + slot * rest * b.slot_bytes
+    return Bytes(b.name, lo, lo + rest * b.slot_bytes, tuple(p.size for p in place.parts) == b.shape, e.mode, span)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Follows one role: what its bytes surely hold."""
+
+    subject: Subject
+    role: Role
+    mates: dict[str, frozenset[str]]
+    sink: Sink
+    loops: Loops[State] = field(init=False)
+    told: set[Span] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.loops = Loops(self._block, _join, _join)
+
+    def analyse(self) -> None:
+        self._block(self.role.body, {}, {})
+
+    def _block(self, block: Block, state: State, positions: Positions) -> State:
+        for s in block:
+            state = self._stmt(s, state, positions)
+        return state
+
+    def _stmt(self, s: Stmt, state: State, positions: Positions) -> State:
+        match s:
+            case For() | While():
+                return self.loops.over(s, state, positions)
+            case If(Name("leader" | "warp.leader"), then, None):
+                return self._block(then, state, positions)  # one thread's path is the instance's
+            case If(test, then, other):
+                decided = decide(test, positions)
+                if decided is not None:
+                    return self._block(then if decided else other or (), state, positions)
+                return _join(self._block(then, state, positions), self._block(other or (), state, positions))
+        return self._effects(s, state)
+
+    def _effects(self, s: Stmt, state: State) -> State:
+        found = tuple(touched(self.subject, s, self.mates))
+        for n, b in enumerate(found):
+            other = next((x for x in found[:n] if x.name in self.mates[b.name] and x.meets(b)), None)
+            if other is not None:
+                self._error(s.span, b.name, f"'{other.name}' and '{b.name}' share bytes, and one statement touches both", (), "give one of them bytes of its own")
+        for b in (x for x in found if x.mode is Mode.READ):
+            over = next((w for w in _held(state, b) if w.name != b.name and (w.meets(b) if b.sure else w.lo <= b.lo and b.hi <= w.hi)), None)
+            if over is not None:
+                self._error(
+                    s.span,
+                    b.name,
+                    f"'{b.name}' is read where its bytes hold '{over.name}'",
+                    (Related(f"'{over.name}' is written here", over.span),),
+                    f"write '{b.name}' first, or give it bytes of its own",
+                )
+        for b in (x for x in found if x.mode is Mode.WRITE):
+            kept = frozenset(w for w in _held(state, b) if not w.meets(b))
+            state = {**state, self._home(b.name): kept | {b} if b.sure else kept}
+        if any(self._changes_hands(e) for e in self.subject.effects(s)):
+            return {}
+        return state
+
+    def _home(self, name: str) -> str:
+        return self.subject.plan.buffers[name].alias or name
+
+    def _changes_hands(self, e) -> bool:
+        """Whether others may have written behind it."""
+        return isinstance(e, BarrierWait) or isinstance(e, Rendezvous) and e.scope != "warp" and self.subject.role(self.role.name).instances > 1
+
+    def _error(self, at: Span, name: str, message: str, related: tuple[Related, ...], fix: str) -> None:
+        if at not in self.told:
+            self.told.add(at)
+            self.sink.error(CODE, message, at, role=self.role.name, resource=name, why="at one time the bytes hold one of the two (S14)", fix=fix, related=related)
+
+
+def _held(state: State, b: Bytes) -> frozenset[Bytes]:
+    return next((held for held in state.values() if any(w.meets(b) for w in held)), frozenset())
+
+
+def _join(a: State, b: State) -> State:
+    """What was surely written on both paths."""
+    return {home: a[home] & b[home] for home in a.keys() & b.keys()}
+
+
+# --- roles that nothing orders -------------------------------------------------------------------------------------
+
+
+def _unordered(subject: Subject, mates, first: dict[tuple[str, str], Span], sink: Sink) -> None:
+    groups = _ordered(subject)
+    for (role, buffer), at in first.items():
+        for (other, mate), there in first.items():
+            if (buffer, role) < (mate, other) and mate in mates[buffer] and groups[role] != groups[other]:
+                sink.error(
+                    CODE,
+                    f"role '{role}' uses '{buffer}' and role '{other}' '{mate}' at the same bytes, and nothing orders the two roles",
+                    at,
+                    role=role,
+                    resource=buffer,
+                    related=(Related(f"'{mate}' is used here", there),),
+                    why="at one time the bytes hold one of the two (S14)",
+                    fix="a pipeline between the roles, or bytes of its own for each buffer",
+                )
+
+
+def _ordered(subject: Subject) -> dict[str, str]:
+    """By role, one of those with which it shares barriers, directly or by way of others: the same for all of them."""
+    uses: dict[str, set[str]] = {}
+    for role in subject.kernel.roles:
+        for s in walk(role.body):
+            for e in subject.effects(s):
+                for barrier in _barriers(e):
+                    uses.setdefault(barrier, set()).add(role.name)
+    group = {r.name: r.name for r in subject.kernel.roles}
+    for together in uses.values():
+        names = {group[r] for r in together}
+        group = {r: min(names) if g in names else g for r, g in group.items()}
+    return group
+
+
+def _barriers(e) -> Iterator[str]:
+    match e:
+        case BarrierWait(barrier) | BarrierArrive(barrier) | EngineCommit(barrier) | BarrierInit(barrier):
+            yield root(barrier).id
+        case Access(completion=BySignal(barrier)) if barrier is not None:
+            yield root(barrier).id
+        case Rendezvous(scope="cta" | "cluster"):
+            yield e.scope
+        case Rendezvous(id=Int(number)):
+            yield f"named {number}"

@@ -1,0 +1,19 @@
+cake 1
+kernel k(X: in f32[256], Y: out f32[256])
+  target sm90
+{
+  shared a: f32[256], d: f32[256] alias a
+  role one: 1 warp {
+    frag x: f32[256] vec 1
+    x = load(X[0 +: 256])
+    store a <- x
+    for i in 0 .. 4 {
+      sync one
+      x = load(a)
+      sync one
+      store d <- x
+    }
+    sync one
+    store Y[0 +: 256] <- x
+  }
+}

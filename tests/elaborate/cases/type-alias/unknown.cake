@@ -1,0 +1,37 @@
+cake 1
+kernel mm(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D: out bf16[M, N])
+  require 1 <= M, M <= 65536, 1 <= N, N <= 65536, 0 <= K, K <= 65536, N % 8 == 0, K % 8 == 0
+  target sm90
+{
+  tiles t = grid(m: ceildiv(M, 64), n: ceildiv(N, 128))
+  shared a: bf16[3][64, 64], b: bf16[3][128, 64], d: bf16[2][64, 64] alias c
+  pipeline ab: 3 { a, b } from load to math
+  role load: 1 warp {
+    for (m, n) in t {
+      for k in 0 .. ceildiv(K, 64) {
+        acquire ab as s
+        tma.load a[s] <- A[m * 64 +: 64, k * 64 +: 64]
+        tma.load b[s] <- B[n * 128 +: 128, k * 64 +: 64]
+        commit ab
+      }
+    }
+  }
+  role math: 1 warpgroup {
+    frag acc: f32[64, 128]
+    for (m, n) in t {
+      acc = 0
+      for k in 0 .. ceildiv(K, 64) {
+        wait ab as s
+        wgmma acc += a[s] @ b[s].T
+        wgmma.wait 0
+        release ab
+      }
+      for j in 0 .. 2 unroll {
+        store d[j] <- bf16(acc[:, 64 * j +: 64])
+        sync math
+        tma.store D[m * 64 +: 64, n * 128 + 64 * j +: 64] <- d[j]
+      }
+    }
+    tma.store.wait.read 0
+  }
+}
