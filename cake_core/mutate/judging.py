@@ -20,7 +20,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
 from cake_core.machine import Fault, Kind, MachineError, Scenario, explore
 from cake_core.mutate.sites import Edit
-from cake_core.prove.prover import Prover
+from cake_core.prove.answers import Answers
 from cake_core.rules.predicates import Answer, Given, Standing
 
 #: What the proof speaks of. Other faults are for rules about text, fences and addresses.
@@ -98,10 +98,10 @@ class Judge:
         return Case(edit, _outcome(codes, answer, fault, unrun), codes, (question, answer), fault, at, unrun, spent)
 
     def machine(self, facts: Facts, answer: Answer) -> tuple[Fault | None, dict | None, str]:
-        """The first fault of the proof's kinds, at the scenarios and where the proof says that it goes wrong, else any other, and where;
+        """The first fault of the proof's kinds, where the proof says that it goes wrong and at the scenarios, else any other, and where;
         last, why none of them could be executed."""
         other, ran, why = (None, None), False, ""
-        for scenario in (*self.scenarios, *_witness(facts, answer)):
+        for scenario in (*_witness(facts, answer), *self.scenarios):
             try:
                 found = explore(facts, scenario, seconds=self.seconds, limit_states=self.states).faults
             except MachineError as error:
@@ -135,7 +135,7 @@ def _outcome(codes: tuple[str, ...], answer: Answer, fault: Fault | None, unrun:
 def verdict(rows: Rows) -> tuple[str, Answer]:
     """The proof's first question that is violated, else one that it does not know the answer of, else that all hold."""
     undecided = None
-    for question, answer in _answers(Prover(rows), rows):
+    for question, answer in _answers(Answers(rows), rows):
         if answer.standing is Standing.VIOLATED:
             return question, answer
         if answer.standing is Standing.UNKNOWN:
@@ -145,26 +145,27 @@ def verdict(rows: Rows) -> tuple[str, Answer]:
     return undecided or ("", Answer(Standing.PROVED))
 
 
-def _answers(prover: Prover, rows: Rows) -> Iterator[tuple[str, Answer]]:
-    yield "deadlock", prover.deadlock_free(rows["kernel"][0])
+def _answers(proof: Answers, rows: Rows) -> Iterator[tuple[str, Answer]]:
+    """Of the proof itself: what was proved before and kept is asked again."""
+    yield "deadlock", proof.deadlock_free()
     for relation in ("wait", "arrive", "engine_arrive"):
         for row in rows[relation]:
             if row.site.part != "before":
-                yield "phase", prover.phase_safe(row)
-    accesses = [r for r in rows["access"] if r.site.part != "before" and r.site.act.region.memory in ("shared", "tensor")]
+                yield "phase", proof.phase_safe(row, ())
+    accesses = [r for r in rows["access"] if r.site.act.region.memory in ("shared", "tensor")]
     for n, a in enumerate(accesses):
         for b in accesses[n:]:
             if "write" in (a.site.act.mode, b.site.act.mode):
-                yield "race", prover.ordered(a, b, (Given("same_slot", (a, b)), Given("overlap", (a, b))))
-    yield "in flight", prover.drained(rows["kernel"][0])
+                yield "race", proof.ordered(a, b, (Given("same_slot", (a, b)), Given("overlap", (a, b))))
+    yield "in flight", proof.drained(())
 
 
 def _witness(facts: Facts, answer: Answer) -> Iterator[Scenario]:
     """Where the proof says that it goes wrong, if that is small enough to be run."""
     sizes = dict(answer.values)
+    cluster, clusters = sizes.pop("cluster.id", 0), sizes.pop("cluster.count", 1)
     if sizes and set(facts.scalars) <= set(sizes) and max(sizes.values()) <= 1 << 14:
-        for clusters in (1, 2):
-            yield Scenario({n: sizes[n] for n in facts.scalars}, 0, clusters)
+        yield Scenario({n: sizes[n] for n in facts.scalars}, cluster, clusters)
 
 
 def _codes(diagnostics) -> tuple[str, ...]:

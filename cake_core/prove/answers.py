@@ -48,7 +48,8 @@ class Answers:
         if conditions is None or "overlap" in conditions and "same_slot" not in conditions:
             return unknown("order under these conditions")
         if "before" in (a.site.part, b.site.part):
-            return setup.ordered(self.rows.facts, a, b)
+            apart = bool(conditions) and not may_share(self.rows.facts, a.site.act.region, b.site.act.region)
+            return PROVED if apart else setup.ordered(self.rows.facts, a, b)
         return self._after_deadlock(lambda cuts: self._pairs(cuts, a, b, bool(conditions), _orders))
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
