@@ -20,13 +20,13 @@ def cluster(facts, scenario=RING):
 def test_a_race_names_both_accesses_with_their_iterations(facts):
     fault = next(f for f in explore(facts("ring", *UNORDERED), RING).faults if f.kind is Kind.RACE)
     assert (fault.resource, fault.slot, fault.cta) == ("s", (0,), 0)
-    assert (fault.first.role, fault.first.op, fault.first.lane) == ("work", "=", "all")
+    assert (fault.first.role, fault.first.op, fault.first.lane) == ("work", "load", "all")
     assert (fault.second.role, fault.second.op, fault.second.lane) == ("load", "tma.load", "leader")
     assert fault.first.iteration == (("t_i", 0),) and fault.second.iteration == (("t_i", 2),)
     assert fault.first.event.span.line == 34
     assert str(fault).splitlines() == [
         "race: write of 's'[0] in CTA 0 after a read: nothing orders the two",
-        "  work[0] warp 0 of CTA 0: = t_i=0",
+        "  work[0] warp 0 of CTA 0: load t_i=0",
         "  load[0] warp 0 of CTA 0: tma.load t_i=2",
     ]
 

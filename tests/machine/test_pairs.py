@@ -160,3 +160,21 @@ def test_a_warp_reaches_a_quarter_of_the_lanes():
     assert apart("tensor", (4, 1), (5, 3)) and apart("tensor", (0, 1), (5, 1))
     assert not apart("tensor", (4, 1), (8, 1)) and not apart("tensor", (5, 3), (2, 1))
     assert not apart("shared", (4, 1), (5, 3))
+
+
+@pytest.mark.parametrize(
+    ("at", "meets", "kinds"),
+    [
+        (0, True, set()),
+        (0, False, {Kind.RACE}),
+        (896, False, {Kind.RACE}),  # the last bytes of the slot that is written
+        (1024, False, set()),
+    ],
+)
+def test_buffers_that_share_bytes_conflict_by_their_bytes(facts, at, meets, kinds):
+    edits = ("shared d: f32[2][256] at 0", f"shared d: f32[2][256] at 0, e: f32[256] at {at}", "<- d[n % 2]\n", "<- e\n")
+    barrier = "      fence.proxy.async\n      bar.sync 1 threads 128\n"
+    edits += () if meets else (barrier, barrier.splitlines(keepends=True)[0])
+    for mode in ("adversarial", "exhaustive"):
+        found = explore(facts("epilogue", *edits), Scenario({"R": 1}), mode=mode).found
+        assert found == kinds if not kinds else kinds <= found
