@@ -137,9 +137,17 @@ class _Run:
         for n, b in enumerate(found):
             other = next((x for x in found[:n] if x.name in self.mates[b.name] and x.meets(b)), None)
             if other is not None:
-                self._error(s.span, b.name, f"'{other.name}' and '{b.name}' share bytes, and one statement touches both", (), "give one of them bytes of its own")
+                self._error(
+                    s.span,
+                    b.name,
+                    f"'{other.name}' and '{b.name}' share bytes, and one statement touches both",
+                    (),
+                    "give one of them bytes of its own",
+                )
         for b in (x for x in found if x.mode is Mode.READ):
-            over = next((w for w in _held(state, b) if w.name != b.name and (w.meets(b) if b.sure else w.lo <= b.lo and b.hi <= w.hi)), None)
+            over = next(
+                (w for w in _held(state, b) if w.name != b.name and (w.meets(b) if b.sure else w.lo <= b.lo and b.hi <= w.hi)), None
+            )
             if over is not None:
                 self._error(
                     s.span,
@@ -160,12 +168,26 @@ class _Run:
 
     def _changes_hands(self, e) -> bool:
         """Whether others may have written behind it."""
-        return isinstance(e, BarrierWait) or isinstance(e, Rendezvous) and e.scope != "warp" and self.subject.role(self.role.name).instances > 1
+        return (
+            isinstance(e, BarrierWait)
+            or isinstance(e, Rendezvous)
+            and e.scope != "warp"
+            and self.subject.role(self.role.name).instances > 1
+        )
 
     def _error(self, at: Span, name: str, message: str, related: tuple[Related, ...], fix: str) -> None:
         if at not in self.told:
             self.told.add(at)
-            self.sink.error(CODE, message, at, role=self.role.name, resource=name, why="at one time the bytes hold one of the two (S14)", fix=fix, related=related)
+            self.sink.error(
+                CODE,
+                message,
+                at,
+                role=self.role.name,
+                resource=name,
+                why="at one time the bytes hold one of the two (S14)",
+                fix=fix,
+                related=related,
+            )
 
 
 def _held(state: State, b: Bytes) -> frozenset[Bytes]:

@@ -46,7 +46,8 @@ def check(kernel: Kernel, touched: list[Touch], held: dict[str, HeldSlots], sink
                 role=t.role,
                 resource=t.buffer,
                 related=(Related(f"'{mate}' is declared here", spans[mate]),),
-                why=f"role '{t.role}' surely holds {least} of {p.slots.value} slots of '{p.name}' here, and '{other}' goes on with the next item (S14)",
+                why=f"role '{t.role}' surely holds {least} of {p.slots.value} slots of '{p.name}' here, "
+                f"and '{other}' goes on with the next item (S14)",
                 fix="touch it while all slots are held, hold that role back by another pipeline, or give the buffer bytes of its own",
             )
 

@@ -20,7 +20,9 @@ REGISTERS = "registers"
 def joined(group: Group, body: Block, registry, arch) -> Block:
     """`body`: what the statements of a group were derived to. An empty group is one too: what counts them is right on every path."""
     ends = [s for s in walk(body) if isinstance(s, Op) and CommitGroup(group.queue) in effects_of(s, registry)]
-    end = ends[-1] if ends else operation_with(registry, arch, CommitGroup, lambda e: e.queue == group.queue, "an end of a group", group.span)
+    end = (
+        ends[-1] if ends else operation_with(registry, arch, CommitGroup, lambda e: e.queue == group.queue, "an end of a group", group.span)
+    )
     end = replace(end, span=group.span)
     accesses = [e for s in walk(body) for e in effects_of(s, registry) if isinstance(e, Access) and isinstance(e.completion, InGroup)]
     by_one = all(a.issuer is Issuer.LEADER for a in accesses) if accesses else any(isinstance(s, If) and s.then == (end,) for s in body)
@@ -38,7 +40,9 @@ def _without(body: Block, queue: str, registry) -> Block:
             case For() | While():
                 s = replace(s, body=_without(s.body, queue, registry))
             case If():
-                s = replace(s, then=_without(s.then, queue, registry), other=_without(s.other, queue, registry) if s.other is not None else None)
+                s = replace(
+                    s, then=_without(s.then, queue, registry), other=_without(s.other, queue, registry) if s.other is not None else None
+                )
                 if not s.then and not s.other:
                     continue
         out.append(s)

@@ -195,9 +195,7 @@ def _finding(
         there = binary("<", i, mul(total, product(counts)))
     first = add(read(ragged.offsets, group), mul(block, ragged.block))
     r0 = add(first, mul(f"cluster.{axis}", asked.ragged.block)) if ROWS in split else first
-    others = tuple(
-        add(mul(e, split[d.name]), f"cluster.{axis}") if d.name in split else e for e, d in zip(others, asked.dims, strict=True)
-    )
+    others = tuple(add(mul(e, split[d.name]), f"cluster.{axis}") if d.name in split else e for e, d in zip(others, asked.dims, strict=True))
     return Found(start, seek, lets, (group, r0, read(ragged.offsets, following), *others), there)
 
 

@@ -18,7 +18,9 @@ class Grouped:
     def _group(self, s: Group) -> Group:
         self.check_form(Form.SCHEDULE, "'group'", s)
         if any(isinstance(around, Group) for around in self.inside):
-            raise fail("type/group", "a group in a group", s.span, why="an asynchronous statement is in one group", fix="leave the inner one out")
+            raise fail(
+                "type/group", "a group in a group", s.span, why="an asynchronous statement is in one group", fix="leave the inner one out"
+            )
         found = len(self.sink.items)
         body = self._inner(s, s.body)
         if len(self.sink.items) > found:
@@ -45,7 +47,19 @@ class Grouped:
                         first, queue = first or inner, other
                     case CommitGroup() | WaitGroup():
                         what = "closes a group itself" if isinstance(e, CommitGroup) else "waits for groups"
-                        raise fail("type/group", f"'{inner.name}' in a group", inner.span, why=f"it {what}, and this one is open until its block ends", fix="move it out of the group")
+                        raise fail(
+                            "type/group",
+                            f"'{inner.name}' in a group",
+                            inner.span,
+                            why=f"it {what}, and this one is open until its block ends",
+                            fix="move it out of the group",
+                        )
         if first is None:
-            raise fail("type/group", "nothing in this group is waited for by groups", s.span, why="`group` joins asynchronous statements, each of which is one group without it", fix="leave `group` out")
+            raise fail(
+                "type/group",
+                "nothing in this group is waited for by groups",
+                s.span,
+                why="`group` joins asynchronous statements, each of which is one group without it",
+                fix="leave `group` out",
+            )
         return queue

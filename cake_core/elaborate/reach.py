@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from itertools import product
 from math import prod
 
-from cake_core.elaborate.scope import Scope, Symbol
+from cake_core.elaborate.scope import Scope
 from cake_core.elaborate.typing import range_of
 from cake_core.ir import ranges
 from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, INTEGER_RANGES

@@ -44,13 +44,22 @@ kernel visit(E: i32, T: i32, H: i32, OFF: in i32[E + 1], N: out i32[8, 100])
 REGISTRY = load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
 SM90 = REGISTRY.architectures["sm90"]
 ORDERS = (None, "group_major", "longest_first(cost)", "balanced(cost, section = 3)")
-AXES = {"alone": ("", ""), "rows": ("\n  cluster rows = 2", ""), "dimension": ("\n  cluster h = 3", ""), "each": ("\n  cluster x = 2", ", each = cluster")}
+AXES = {
+    "alone": ("", ""),
+    "rows": ("\n  cluster rows = 2", ""),
+    "dimension": ("\n  cluster h = 3", ""),
+    "each": ("\n  cluster x = 2", ", each = cluster"),
+}
 
 
 def kernels(axis, order, grid=True):
     """(schedule form, derived form)."""
     cluster, each = AXES[axis]
-    parts = {"grid": " * grid(h: H)", "h": ", h", "plus": " + h", "ahead": " + t.next.h"} if grid else dict.fromkeys(("grid", "h", "plus", "ahead"), "")
+    parts = (
+        {"grid": " * grid(h: H)", "h": ", h", "plus": " + h", "ahead": " + t.next.h"}
+        if grid
+        else dict.fromkeys(("grid", "h", "plus", "ahead"), "")
+    )
     program = parse(Source("v.cake", TEXT.format(cluster=cluster, each=each, order=f" order {order}" if order else "", **parts)))
     schedule = elaborate(program.kernels[0], REGISTRY, SM90, derived=False)
     kernel = derive(schedule, REGISTRY, SM90)
@@ -139,7 +148,9 @@ def followed(axis, order, off, heads, clusters, grid=True):
                     run.statement(s)
             run.block(kernel.roles[0].body)
             items = [tuple(v[n] for n in ("g", "first", "behind", *(("h",) if grid else ()))) for v in run.visited[::2]]
-            ahead = [tuple(v[n] for n in ("t_next_b", "t_next_r0", "t_next_r1", *(("t_next_h",) if grid else ()))) for v in run.visited[1::2]]
+            ahead = [
+                tuple(v[n] for n in ("t_next_b", "t_next_r0", "t_next_r1", *(("t_next_h",) if grid else ()))) for v in run.visited[1::2]
+            ]
             out[c, rank] = items, ahead
     return out, size
 

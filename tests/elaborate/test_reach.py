@@ -53,7 +53,9 @@ OUTSIDE = {
 
 def text(body: str, instances: int = 3, warps: int = 1, cluster: str = "") -> str:
     lines = ("let once = main.i", "let twice = once * 2", body)
-    return TEXT.format(body="".join(f"      {line}\n" for line in "\n".join(lines).splitlines()), instances=instances, warps=warps, cluster=cluster)
+    return TEXT.format(
+        body="".join(f"      {line}\n" for line in "\n".join(lines).splitlines()), instances=instances, warps=warps, cluster=cluster
+    )
 
 
 def codes(compiled, body: str, **parts) -> list[str]:
@@ -158,7 +160,9 @@ INDEX = st.recursive(
     ),
     max_leaves=5,
 )
-GUARD = st.tuples(INDEX, st.sampled_from(["<", "<=", "==", "!=", ">"]), INDEX).map(lambda x: tuple(f"{a} {x[1]} {b}" for a, b in zip(x[0], x[2], strict=True)))
+GUARD = st.tuples(INDEX, st.sampled_from(["<", "<=", "==", "!=", ">"]), INDEX).map(
+    lambda x: tuple(f"{a} {x[1]} {b}" for a, b in zip(x[0], x[2], strict=True))
+)
 
 
 @settings(max_examples=100, deadline=None)

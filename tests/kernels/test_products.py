@@ -14,7 +14,6 @@ from cake_core.source import Source
 TEXTS = Path(__file__).resolve().parents[1] / "derive" / "texts"
 
 
-
 @pytest.mark.parametrize("late", [True, False], ids=["late", "early"])
 @pytest.mark.parametrize("name", ["group", "alias"])
 @pytest.mark.parametrize(("m", "n", "k", "ctas"), [(64, 128, 64, 1), (70, 200, 264, 2), (64, 40, 0, 1)])
@@ -24,6 +23,8 @@ def test_a_product(name, m, n, k, ctas, late):
     held = {x: bits16(rng.standard_normal((rows, k))).astype(np.uint16) for x, rows in (("A", m), ("B", n))}
     held["D"] = np.full((m, n), 0xFFFF, np.uint16)
     a, b = bf16(held["A"]), bf16(held["B"])
-    Grid(kernel.lowered.ptx, asdict(kernel.manifest), {"M": m, "N": n, "K": k}, held, late).run(ctas if kernel.manifest.launch.persistent else -(-m // 64) * -(-n // 128))
+    Grid(kernel.lowered.ptx, asdict(kernel.manifest), {"M": m, "N": n, "K": k}, held, late).run(
+        ctas if kernel.manifest.launch.persistent else -(-m // 64) * -(-n // 128)
+    )
     expected = bf16(bits16(a @ b.T))
     assert np.abs(bf16(held["D"]) - expected).max() <= 2**-7 * max(1.0, np.abs(expected).max())
