@@ -20,6 +20,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.build import add, assign, binary, call, index, mod, op, words
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
+    Binary,
     Binding,
     Block,
     Declaration,
@@ -62,7 +63,7 @@ class OnDemand:
     protocol: Protocol
     role: str
     at: tuple[str, ...]  # variables that hold an item's coordinates; the first one, END behind the last item
-    offset: Expr | None  # how far a CTA of the cluster lies behind the first one, along the first dimension
+    offsets: tuple[Expr | None, ...]  # by coordinate: how far a CTA of the cluster lies behind the first one
 
     persistent = True
 
@@ -96,8 +97,8 @@ class OnDemand:
         slot = f"{waits}_slot"
         read = lambda k: call("load", index(index(self.item, slot), k), by=BYTES)  # noqa: E731
         # coordinates are never negative, which is said so: divisions of what may be cost more
-        first = call("max", self.at[0], 0)
-        values = (first if self.offset is None else add(first, self.offset), *(call("max", read(k), 0) for k in range(1, len(pattern))))
+        first = (call("max", Name(self.at[0]) if k == 0 else read(k), 0) for k in range(len(pattern)))
+        values = (e if o is None else add(e, o) for e, o in zip(first, self.offsets, strict=True))
         parts = needed(tuple(map(Binding, pattern, values)), used | {n.id for b in carried for n in names(b.value)})
         lets = tuple(Let((b,), span=at) for b in parts)
         early = tuple(s for s in lets if s.bindings[0].name != pattern[0])
@@ -125,7 +126,7 @@ class OnDemand:
         there = s.guard if s.guard is not None else binary("<", s.index, s.total)
         coordinates = tuple(Let((Binding(n, e),)) for n, e in s.coordinates)
         fetched = tuple(Let((b,)) for b in s.fetch(Name(s.index)))
-        item = (s.item[0] if self.offset is None else s.item[0].left, *s.item[1:])  # of the cluster's first CTA
+        item = (e if o is None else e.left for e, o in zip(s.item, self.offsets, strict=True))  # of the cluster's first CTA
         found = (*coordinates, *fetched, *(assign(n, e) for n, e in zip(self.at, item, strict=True)))
         hand_over = (*self.protocol.commit(p, mod(commits, p.slots)), assign(commits, add(commits, 1))) if p.commit is Signal.WARPS else ()
         last = binary(
@@ -180,8 +181,8 @@ def on_demand(
     plan = PipelinePlan(t, asked.ahead, (fresh(f"{t}_item"),), how, releases, 1, arrivals, size, everyone, everyone[:1])
     element = index(place, 0)
     at = tuple(fresh(f"{t}_at" if k == 0 else f"{t}_{part}_at") for k, part in enumerate(schedule.parts))
-    offset = Name(f"cluster.{axis}") if everyone and not asked.each else None
-    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{t}_sched"), at, offset)
+    offsets = tuple(_offset(e, axis) for e in schedule.item)
+    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{t}_sched"), at, offsets)
 
 
 def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:
@@ -212,6 +213,14 @@ def _loops(role: Role) -> tuple[For, ...]:
             fix="do both in one loop, or leave `dynamic` out",
         )
     return loops
+
+
+def _offset(e: Expr, axis: str | None) -> Expr | None:
+    """What a coordinate adds to that of the cluster's first CTA: schedules write it as the last summand."""
+    match e:
+        case Binary("+", _, right) if any(n.id == f"cluster.{axis}" for n in names(right)):
+            return right
+    return None
 
 
 def _alone(counter: str, touched: list[Touch]) -> None:

@@ -157,6 +157,42 @@ def test_clusters_take_theirs_together(ctas, m, n, clusters, seed):
         assert (held["Z"][first : first + ctas] == held["Z"][first]).all()
 
 
+RAGGED = """cake 1
+kernel visit(E: i32, T: i32, H: i32, OFF: in i32[E + 1], Y: inout i32[H, T], NEXT: workspace i32[1])
+  require 0 <= E, E <= 1000, 0 <= T, T <= 100000, 0 <= H, H <= 1000
+  assume OFF[E] == T
+  target sm90
+  cluster {axis} = 2
+{{
+  tiles t = ragged(rows: OFF, block = 4) * grid(h: H){order} dynamic NEXT
+  role main: 1 warp {{
+    for (g, r0, r1, h) in t {{
+      if r0 < r1 and h < H {{
+        red.add Y[h, r0] <- g + 1
+      }}
+    }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize("axis", ["rows", "h"])
+@pytest.mark.parametrize("order", ["", " order group_major"])
+@settings(max_examples=8, deadline=None)
+@given(sizes=st.lists(st.sampled_from([0, 1, 4, 5, 9, 17]), min_size=1, max_size=4), heads=st.integers(1, 3), seed=st.integers(0, 99))
+def test_clusters_take_ragged_items(axis, order, sizes, heads, seed):
+    """Along the rows or along a dimension: each block of each group at each point once, by the CTA whose it is."""
+    kernel, off = built(RAGGED.format(axis=axis, order=order)), np.cumsum([0, *sizes]).astype(np.int32)
+    scalars = {"E": len(sizes), "T": int(off[-1]), "H": heads}
+    held = {"OFF": off, "Y": np.zeros((heads, max(int(off[-1]), 1)), np.int32), "NEXT": np.zeros(4, np.int32)}
+    info = kernel.manifest.launch
+    rowwise.Grid(kernel.lowered.ptx, 2, info.threads // 32, info.shared_bytes, scalars, held, seed).run(2)
+    wanted = np.zeros_like(held["Y"])
+    for g, size in enumerate(sizes):
+        wanted[:, off[g] : off[g] + size : 4] = g + 1
+    assert (held["Y"] == wanted).all() and (held["NEXT"] == 0).all()
+
+
 def test_a_role_that_stops_too_late_never_ends():
     """The same text, its consumer written by hand in the derived form so that it asks for one message more."""
     derived = built(ROWS.read_text(), "sm90").derived_text
