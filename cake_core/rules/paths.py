@@ -187,12 +187,12 @@ class _Flow:
             case Arrive() | EngineArrive():
                 self.put(("barrier", act.barrier.name), f"'{act.barrier.name}'", state)
             case Wait():
-                self.take(("barrier", act.barrier.name), state)
+                self.take(("barrier", act.barrier.name), row, state)
             case Meet() if act.scope != "warp" and row["part"] == "role":  # outside, all threads are one way already
                 number = expr_text(act.id) if act.id is not None else ""
                 self.put((act.scope, number), f"named barrier {number}" if number else f"a barrier of the {act.scope}", state)
                 if act.waits:
-                    self.take((act.scope, number), state)
+                    self.take((act.scope, number), row, state)
         completion = getattr(act, "completion", None)
         if isinstance(completion, WithBytes) and Pending(row, True) in state:
             self.put(("barrier", completion.barrier.name), f"'{completion.barrier.name}'", {Pending(row, True): Way(0)})
@@ -207,8 +207,19 @@ class _Flow:
             self.channels[key] = joined
             self.changed = True
 
-    def take(self, key: tuple, state: State) -> None:
+    def returned(self, of: Row, row: Row) -> bool:
+        """Whether what is handed to an agent is its own and nobody else's: of that it knows itself how far it has come. Another instance's,
+        or another CTA's, is of other memory where the instance says which, or the memory is the CTA's own."""
+        if of["role"] is None or of["role"] != row["role"]:
+            return False
+        if self.rows.find("role", of["role"])["instances"] == 1:
+            return of.relation != "access" or of["cta"] is None
+        return of.relation == "access" and of["cta"] is None and f"{of['role']}.i" in names_in((of["slot"], of["lo"]))
+
+    def take(self, key: tuple, row: Row, state: State) -> None:
         for pending, way in self.channels.get(key, {}).items():
+            if self.returned(pending.of, row):
+                continue
             state[pending] = _lower(state[pending], way) if pending in state else way
 
 

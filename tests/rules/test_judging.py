@@ -476,3 +476,13 @@ def test_attributes_of_a_strangers_statement_are_matched_and_nothing_else_sees_t
     )
     found = judge([load_rule(path)], rows)
     assert outcome(found) is Outcome.VIOLATED and {v.bindings["a"]["role"] for v in found} == {"math"}
+
+
+def test_what_comes_back_to_its_own_agent_is_no_new_way(verdicts):
+    """A write is fenced in the next turn; meanwhile an arrival goes to the other role and back."""
+    rule = "from: {access: {space: shared, mode: write}}\nto: {meet: {scope: named}}\nmust_pass: {fence: {kind: proxy_async}}\nof: each writer\n"
+    store = "store g <- x by 8"
+    turn = "frag x: f32[256] vec 2 layout vector; x = 1.0; for i in 0 .. N {{ mbarrier.arrive done[0]; mbarrier.wait full[0] parity 0; {fence} bar.sync 1 threads 128; {store} }}"
+    back = "for i in 0 .. N { mbarrier.wait done[0] parity 0; if leader { mbarrier.arrive full[0] } }"
+    assert outcome(verdicts(rule, kernel(back, turn.format(fence="fence.proxy.async;", store=store)))) is Outcome.PROVED
+    assert outcome(verdicts(rule, kernel(back, turn.format(fence="", store=store)))) is Outcome.VIOLATED
