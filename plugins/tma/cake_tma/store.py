@@ -9,6 +9,7 @@ from cake_core.ir.build import by_leader
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Int, Op
 from cake_core.ir.places import root
+from cake_core.ir.tiles import place, range_of
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
 from cake_core.ptx.builder import Addr
@@ -44,6 +45,14 @@ class Store(Operation):
             message = f"'{self.name}' takes {wanted}, not {copy.there.elem}"
             raise fail("type/element", message, op.span, why="there is no such instruction on other types")
         check(copy, cx)
+        for part in place(op.operands[0]).parts:
+            if (hi := range_of(part.lo).hi) is not None and hi < 0:
+                raise fail(
+                    "ptx/tma-start",
+                    f"'{self.name}' starts at {hi}{'' if range_of(part.lo).constant is not None else ' or less'}",
+                    part.lo.span,
+                    why="a box that is stored starts inside the tensor, or behind it: only loads may start before it",
+                )
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return (demand(_copy(op)),)
