@@ -110,13 +110,13 @@ def environment(*kernels: Kernel) -> dict:
 
 
 def _artifacts(kernels: tuple[Kernel, ...]) -> Iterator[tuple[str, dict]]:
-    """By the kernel's name; several builds of one kernel are told apart by their constants."""
+    """By the kernel's name; several builds of one kernel are told apart by target and constants."""
     names = [k.name for k in kernels]
     for k in kernels:
         m = k.manifest
-        constants = ", ".join(f"{n} = {v}" for n, v in m.constants.items())
+        build = ", ".join((m.arch, *(f"{n} = {v}" for n, v in m.constants.items())))
         facts = {"arch": m.arch, "cubin_sha256": m.hashes.get("kernel.cubin"), "constants": m.constants}
-        yield k.name if names.count(k.name) == 1 else f"{k.name}, {constants}", facts | {"compiler": m.compiler, "assembled": m.assembled}
+        yield k.name if names.count(k.name) == 1 else f"{k.name}, {build}", facts | {"compiler": m.compiler, "assembled": m.assembled}
 
 
 def _versions(*names: str) -> dict[str, str]:

@@ -35,7 +35,9 @@ NO_SIZE = ("bytes", "flop", "planning_us", "equal_to_torch", "labels_agree", "li
 
 
 def read(folder: Path = HERE / "results") -> dict[str, dict]:
-    return {p.stem: json.loads(p.read_text(encoding="utf-8")) for p in sorted(folder.glob("*.json"))}
+    """By name; what lies in a folder of `results` by that folder and name, such as `sm80/check_softmax`."""
+    files = sorted(folder.rglob("*.json"))
+    return {p.relative_to(folder).with_suffix("").as_posix(): json.loads(p.read_text(encoding="utf-8")) for p in files}
 
 
 def section(results: dict[str, dict]) -> str:
@@ -44,7 +46,13 @@ def section(results: dict[str, dict]) -> str:
     lines = ["| kernel | shape | bursts | beside it (speed of Cake over it) | sustained |", "| --- | --- | ---: | --- | --- |"]
     for name, r in timed.items():
         lines += [line for row in measured(r) for line in _lines(name, row)]
-    facts = (_correct(results), _companions(results.get("companions")), _repeats(results.get("repeats")), _launch(results.get("launch")))
+    facts = (
+        _correct(results),
+        _portable(results),
+        _companions(results.get("companions")),
+        _repeats(results.get("repeats")),
+        _launch(results.get("launch")),
+    )
     lines += ["", *filter(None, facts), _where(timed)]
     return "\n".join(lines) + "\n"
 
@@ -98,11 +106,20 @@ def _correct(results: dict[str, dict]) -> str:
     return f"Against float64, random shapes with edges, poisoned outputs and guard bands: {'; '.join(parts)}." if parts else ""
 
 
+def _portable(results: dict[str, dict]) -> str:
+    """Builds for sm80, which this GPU runs from their PTX."""
+    of_sm80 = [r for name, r in results.items() if name.startswith("sm80/check_")]
+    if not of_sm80:
+        return ""
+    cases, wrong = sum(len(r["shapes"]) for r in of_sm80), sum(len(r["wrong"]) for r in of_sm80)
+    return f"Built for sm80, and compiled by the driver there: {len(of_sm80)} kernels, {cases} of the same cases, {wrong} wrong."
+
+
 def _companions(r: dict | None) -> str:
     if r is None:
         return ""
     kernels = {(c["kernel"], c["arch"]) for c in r["cases"]}
-    return f"On all shapes of their companions: {len(kernels)} kernels, {len(r['cases'])} shapes, {len(r['wrong'])} wrong."
+    return f"On all shapes of their companions: {len(kernels)} builds, {len(r['cases'])} shapes, {len(r['wrong'])} wrong."
 
 
 def _repeats(r: dict | None) -> str:
@@ -110,7 +127,7 @@ def _repeats(r: dict | None) -> str:
     if r is None:
         return ""
     changed = sum(sum(map(bool, c["changed_bytes"])) for c in r["cases"])
-    text = "Launched again beside products and copies on another stream: {} kernels, {} launches, {} with other bits."
+    text = "Launched again beside products and copies on another stream: {} builds, {} launches, {} with other bits."
     return text.format(len(r["cases"]), sum(c["repeats"] for c in r["cases"]), changed)
 
 
