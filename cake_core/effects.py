@@ -74,7 +74,10 @@ Completion = Now | InGroup | BySignal | ByCommit
 @frozen
 class Access:
     """A read or write of `place` (a tile expression: buffer, tensor or fragment). `cta`: rank in the cluster of the CTA whose
-    shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb."""
+    shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb.
+
+    `clips`: of a tile of a tensor, what lies past the extents is left alone (S12); False: all of it is touched. `width`: the address of
+    each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it."""
 
     place: Expr
     mode: Mode
@@ -83,6 +86,8 @@ class Access:
     issuer: Issuer = Issuer.WARP
     cta: Expr | None = None
     atomic: bool = False
+    clips: bool = True
+    width: int | None = None
 
 
 @frozen

@@ -137,6 +137,33 @@ def _assigned(body: ir.Block):
             yield from (b.name for b in s.bindings)
 
 
+def _chosen(s: Stmt) -> dict[int, Expr]:
+    """The condition under which each place is touched that stands in an arm of `c ? a : b`, by the identity of its expression: the
+    arm that is not chosen reads nothing."""
+    out: dict[int, Expr] = {}
+
+    def look(node, under: Expr | None) -> None:
+        match node:
+            case Cond(test, then, other):
+                look(test, under)
+                for arm, c in ((then, test), (other, Unary("not", test, type=test.type))):
+                    look(arm, c if under is None else Binary("and", under, c, type=test.type))
+            case tuple():
+                for x in node:
+                    look(x, under)
+            case Expr() | ir.Binding() | ir.Words() | ir.Word():
+                if under is not None:
+                    out[id(node)] = under
+                for f in fields(node):
+                    if f.name not in ("span", "type"):
+                        look(getattr(node, f.name), under)
+
+    if not isinstance(s, For | If | ir.While):
+        for f in fields(s):
+            look(getattr(s, f.name), None)
+    return out
+
+
 def _index_type(s: For) -> Scalar | None:
     """The type of a loop's index: as uniform as its bounds; which values it has the bounds say."""
     types = [t for t in (s.lo.type, s.hi.type if s.hi is not None else None) if isinstance(t, Scalar)]
@@ -224,7 +251,8 @@ class _Scope:
 
     def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
         effects = effects_of(s, self.reader.registry)
-        acts = tuple(self._act(e) for e in effects if not isinstance(e, declared.Attribute))
+        chosen = _chosen(s)
+        acts = tuple(self._act(e, chosen) for e in effects if not isinstance(e, declared.Attribute))
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         sets = self._sets(s)
@@ -306,11 +334,12 @@ class _Scope:
 
     # --- effects ---------------------------------------------------------------------------------------------------
 
-    def _act(self, e: declared.Effect) -> Act:
+    def _act(self, e: declared.Effect, chosen: dict[int, Expr]) -> Act:
         match e:
             case declared.Access():
-                cta = None if e.cta is None else self.value(e.cta)
-                return Access(self._region(e.place), e.mode, e.proxy, self._completion(e.completion), e.issuer, cta, e.atomic)
+                cta, when = (None if x is None else self.value(x) for x in (e.cta, chosen.get(id(e.place))))
+                done = self._completion(e.completion)
+                return Access(self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when)
             case declared.BarrierInit(barrier):
                 return Init(root(barrier).id)
             case declared.BarrierWait(barrier, parity):
@@ -323,8 +352,8 @@ class _Scope:
                 return Commit(queue)
             case declared.WaitGroup(queue, pending, reads_only):
                 return Drain(queue, pending, reads_only)
-            case declared.Rendezvous(scope, threads, id, waits):
-                return Meet("named" if id is not None else scope, None if id is None else self.value(id), threads, waits)
+            case declared.Rendezvous(scope, threads, number, waits):
+                return Meet("named" if number is not None else scope, None if number is None else self.value(number), threads, waits)
         return e
 
     def _barrier(self, e: Expr) -> BarrierRef:
@@ -347,7 +376,7 @@ class _Scope:
         if not isinstance(declared_type, Tile):  # a named value in registers: it has no parts
             return Region("registers", base.id, (), ())
         place = place_of(e, declared_type)
-        box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size))) for p in place.parts)
+        box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size)), p.size is None) for p in place.parts)
         return Region(_memory(base, declared_type, self.reader), base.id, tuple(self.value(x) for x in place.slots), box)
 
 

@@ -64,6 +64,7 @@ HAPPENS = (
     Column("loop", "loop", "the innermost loop around it", optional=True),
     Column("guarded", BOOL, "a branch stands around it"),
     _enum("apart", APART, "among whom a branch around it may be decided apart"),
+    Column("loaded", BOOL, "a number in it is read from memory or made of such; of an event, also one that decides whether it runs"),
 )
 
 
@@ -230,6 +231,8 @@ RELATIONS: dict[str, Relation] = {
             Column("lo", EXPR, "first element, one a dimension of the shape", many=True),
             Column("size", EXPR, "elements, one a dimension of the shape", many=True),
             Column("atomic", BOOL, "read and write in one step"),
+            Column("clips", BOOL, "of a tile of a tensor, what lies past the extents is left alone"),
+            Column("width", INT, "the address of each piece is a multiple of so many bytes; none: nothing is asked of it", optional=True),
             _CTA,
         ),
         _happens(

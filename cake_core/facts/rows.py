@@ -11,6 +11,7 @@ from math import prod
 from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
 from cake_core.facts.handoffs import HandOff, hand_offs, level, named_meetings, threads, uniform
+from cake_core.facts.loaded import Loaded
 from cake_core.facts.relations import APART, RELATIONS
 from cake_core.facts.schema import (
     Access,
@@ -103,7 +104,7 @@ def rows_of(facts: Facts, arch: Architecture, registry) -> Rows:
     order = _Order(rows)
     order.block(facts.before, None, "before", _Around())
     for role in facts.roles:
-        order.block(role.body, role, "role", _Around())
+        order.block(role.body, role, "role", _Around(names=Loaded.of(role.body)))
     order.block(facts.after, None, "after", _Around())
     _hand_offs(rows)
     return rows
@@ -219,12 +220,15 @@ def _memory(rows: Rows) -> None:
 
 @frozen
 class _Around:
-    """What stands around a statement. `counted`: how many threads come there can be counted; `apart`: index in APART."""
+    """What stands around a statement. `counted`: how many threads come there can be counted; `apart`: index in APART. `names`: of numbers
+    from memory; `loaded`: such a one decides whether the statement runs."""
 
     loop: Row | None = None
     guarded: bool = False
     counted: bool = True
     apart: int = 0
+    names: Loaded = Loaded(frozenset())
+    loaded: bool = False
 
 
 @dataclass(slots=True)
@@ -256,11 +260,13 @@ class _Order:
                         test=None if over else node.test,
                     )
                     bounds = (node.lo, node.hi, node.step) if over else (node.test,)
-                    self.block(node.body, role, part, replace(around, loop=row, apart=max(around.apart, level(*bounds))))
+                    loaded = around.loaded or around.names.holds(*bounds)
+                    self.block(node.body, role, part, replace(around, loop=row, apart=max(around.apart, level(*bounds)), loaded=loaded))
                 case Branch():
                     same = uniform(node.test)
                     self.rows.add("branch", node.id, node.span, role=owner, loop=loop.id if loop else None, test=node.test, uniform=same)
-                    inside = _Around(loop, True, around.counted and same, max(around.apart, level(node.test)))
+                    loaded = around.loaded or around.names.holds(node.test)
+                    inside = _Around(loop, True, around.counted and same, max(around.apart, level(node.test)), around.names, loaded)
                     for arm in (node.then, node.other):
                         self.block(arm, role, part, inside)
 
@@ -278,17 +284,19 @@ class _Order:
             "loop": around.loop.id if around.loop else None,
             "guarded": around.guarded,
             "apart": APART[around.apart],
+            "loaded": around.loaded or around.names.event(e),
         }
         remote = any(_remote(act) for act in e.acts)
         self.rows.add("event", e.id, e.span, Site(role, part, e, None), **common, remote=remote)
         for n, act in enumerate(e.acts):
             relation, values = self.act(act)
             site = Site(role, part, e, act)
-            self.rows.add(relation, f"{e.id}.{n}", e.span, site, **common, **values)
+            mine = common | {"loaded": around.names.act(act)}
+            self.rows.add(relation, f"{e.id}.{n}", e.span, site, **mine, **values)
             if (use := _barrier_use(act)) is not None:
                 barrier, how = use
                 where = {"barrier": barrier.name, "index": barrier.index, "how": how, "remote": _remote(act)}
-                self.rows.add("barrier_use", f"{e.id}.{n}", e.span, site, **common, **where)
+                self.rows.add("barrier_use", f"{e.id}.{n}", e.span, site, **mine, **where)
         for n, a in enumerate(e.attributes, len(e.acts) + len(e.sets)):
             number = a.value if isinstance(a.value, int) else None
             self.rows.add("attribute", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=a.name, word=str(a.value), number=number)
@@ -349,6 +357,8 @@ class _Order:
             "lo": tuple(x.lo for x in where.box),
             "size": tuple(x.size for x in where.box),
             "atomic": a.atomic,
+            "clips": a.clips,
+            "width": a.width,
             "cta": a.cta,
         }
 

@@ -38,10 +38,11 @@ class By(StrEnum):
 
 @frozen
 class Extent:
-    """Elements `lo .. lo + size` of one dimension."""
+    """Elements `lo .. lo + size` of one dimension. `single`: an index stands there, and no tile, which would be clipped."""
 
     lo: Expr
     size: Expr
+    single: bool = False
 
 
 @frozen
@@ -105,7 +106,8 @@ Completion = AtOnce | WithGroup | WithBytes | WithCommit
 @frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
-    element of shared memory leaves there, where that is an integer and known."""
+    element of shared memory leaves there, where that is an integer and known. `clips`, `width`: as of `effects.Access`. `when`: the condition
+    under which its statement does it, where one of its expressions chooses."""
 
     region: Region
     mode: Mode
@@ -115,6 +117,9 @@ class Access:
     cta: Expr | None = None
     atomic: bool = False
     value: Expr | None = None
+    clips: bool = True
+    width: int | None = None
+    when: Expr | None = None
 
 
 @frozen

@@ -1,5 +1,5 @@
 """The prover behind the predicates of the rule language (`rules/predicates.py`): what was proved before is known, the rest is asked
-(`answers.py`). The solver is imported when something is not known."""
+(`answers.py` about order, `memory.py` about addresses). The solver is imported when something is not known."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standi
 
 if TYPE_CHECKING:
     from cake_core.prove.answers import Answers
+    from cake_core.prove.memory import Memory
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class Prover:
 
     rows: Rows
     _answers: Answers | None = None
+    _memory: Memory | None = None
     _proofs: Proofs | None = None
 
     def deadlock_free(self, kernel: Row, given: Conditions = ()) -> Answer:
@@ -38,6 +40,15 @@ class Prover:
 
     def drained(self, kernel: Row, given: Conditions = ()) -> Answer:
         return self._once("drained", (), given, lambda: self._asked.drained(given))
+
+    def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
+        return self._once("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))
+
+    def fits(self, event: Row, given: Conditions = ()) -> Answer:
+        return self._once("fits", (event,), given, lambda: self._places.fits(event, given))
+
+    def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
+        return self._once(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
 
     def __getattr__(self, name: str):
         if name.startswith("_"):
@@ -56,6 +67,14 @@ class Prover:
 
             self._answers = Answers(self.rows)
         return self._answers
+
+    @property
+    def _places(self) -> Memory:
+        if self._memory is None:
+            from cake_core.prove.memory import Memory
+
+            self._memory = Memory(self.rows)
+        return self._memory
 
     def _once(self, name: str, rows: tuple[Row, ...], given: Conditions, ask: Callable[[], Answer]) -> Answer:
         """An answer, or that it was proved before."""

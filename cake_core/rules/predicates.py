@@ -83,8 +83,11 @@ class Predicates(Protocol):
     def overlap(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
         """Both touch a common element, in the same memory of the same CTA."""
 
-    def in_bounds(self, access: Row, given: Conditions = ()) -> Answer:
-        """The access stays inside the slots and the shape of its buffer, clipping by its engine regarded."""
+    def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
+        """An access stays inside the slots and the shape of its buffer, what is clipped left out; a barrier is one of its array."""
+
+    def fits(self, event: Row, given: Conditions = ()) -> Answer:
+        """The numbers that a statement, and the loops and conditions around it, compute in 32 bits stay in 32 bits."""
 
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
         """The address of the access's first element is a multiple of `bytes`."""
@@ -124,6 +127,8 @@ class Parameter:
 
 _KINDS = {
     "access": Parameter("access", frozenset({"access"})),
+    "place": Parameter("place", frozenset({"access", "barrier_use"})),
+    "event": Parameter("event", frozenset({"event"})),
     "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive"})),
     "kernel": Parameter("kernel", frozenset({"kernel"})),
     "bytes": Parameter("bytes", sort=INTEGER),

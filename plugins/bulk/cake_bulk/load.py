@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_bulk.stretch import EXACT, check, check_one, demand, handed, part, size_of
+from cake_bulk.stretch import EXACT, UNIT, check, check_one, demand, handed, part, size_of
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
@@ -63,8 +63,8 @@ class Load(Operation):
         ranks = mask.value if isinstance(mask, Int) else None
         done = BySignal(op.words.get("signal"), size_of(op, op.operands[0]), multicast, ranks)
         return (
-            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),
+            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER, clips=False, width=UNIT),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, width=UNIT),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:

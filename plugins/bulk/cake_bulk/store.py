@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cake_bulk.groups import QUEUE
-from cake_bulk.stretch import EXACT, check, check_kinds, demand, size_of
+from cake_bulk.stretch import EXACT, UNIT, check, check_kinds, demand, size_of
 from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
@@ -42,8 +42,8 @@ class Store(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         done = InGroup(QUEUE)
         return (
-            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=self.kinds is not None),
+            Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER, width=UNIT),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=self.kinds is not None, clips=False, width=UNIT),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:

@@ -51,7 +51,8 @@ class Load(Function):
         return Scalar(t.elem, max(level(tile), Level.INSTANCE if t.space == "shared" else Level.CTA))
 
     def effects(self, call: Call) -> tuple[Effect, ...]:
-        return (Access(call.positional[0], Mode.READ),)
+        by = call.options.get("by")
+        return (Access(call.positional[0], Mode.READ, width=by.value if isinstance(by, Int) else None),)
 
     def derive(self, call: Call, cx: DeriveContext) -> Call:
         (tile,) = call.positional

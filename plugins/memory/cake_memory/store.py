@@ -102,7 +102,8 @@ class Store(Operation):
         (target,) = op.operands
         issuer = Issuer.LEADER if isinstance(op.value.type, Scalar) and _writer(op) <= Level.INSTANCE else Issuer.WARP
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer))
+        by = op.words.get("by")
+        return (*reads, Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

@@ -1,0 +1,356 @@
+"""Whether a condition on addresses follows: ranges first, then linear arithmetic with lemmas on products, and true products last.
+
+Each product of atoms is an unknown of its own. What linear arithmetic has to know of it are lemmas, made for the products that a
+question meets: bounds from the ranges of its factors, `y > z -> x*y >= x*z + x` for x >= 0, and of a quotient q = a / b with a < p,
+where b and p have the factor x > 0 in common, p/x > q * b/x. Their proofs are one line each, so an answer "follows" is one. An
+assignment that denies it counts only if it keeps all products and definitions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from math import prod
+
+import z3
+
+from cake_core.ir.nodes import Binary, Call, Index, Name
+from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, denied, equal, implied, leaves
+from cake_core.prove.quantities import Choice, Element, Free, Quantities, Quotient
+
+RLIMIT = 3_000_000
+#: Products that lemmas are made for; a question with more is not decided.
+MOST = 120
+
+
+class Follows(Enum):
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`values`: of atoms, where it does not follow. `loose`: variables that the answer no rests on, of which less is known than is so."""
+
+    follows: Follows
+    values: tuple[tuple[str, int], ...] = ()
+    loose: tuple[str, ...] = ()
+
+
+YES = Decision(Follows.YES)
+
+
+@dataclass(slots=True)
+class Entailment:
+    quantities: Quantities
+    _done: dict[tuple, Decision] = field(default_factory=dict)
+
+    def follows(self, goal: Condition, path: tuple[Condition, ...]) -> Decision:
+        """Whether `goal` holds wherever `path`, the kernel's `require`s and its `assume`s do."""
+        if self.plain(goal):
+            return YES
+        key = goal, path
+        if key not in self._done:
+            self._done[key] = self._asked(goal, path)
+        return self._done[key]
+
+    def forget(self) -> None:
+        """More is known of atoms than when they were asked about."""
+        self._done.clear()
+
+    def plain(self, goal: Condition) -> bool:
+        """By ranges alone."""
+        match goal:
+            case AtLeast(p):
+                return self.quantities.range(p).nonneg
+            case All(parts):
+                return all(map(self.plain, parts))
+            case Any(parts):
+                return any(map(self.plain, parts))
+        return False
+
+    def _asked(self, goal: Condition, path: tuple[Condition, ...]) -> Decision:
+        q = _Question(self.quantities, [*self.quantities.known, *path, denied(goal)])
+        if not q.close():
+            return Decision(Follows.UNKNOWN)
+        stated = q.stated((*q.conditions, *q.definitions))
+        for more in (q.quotients, q.lemmas):
+            stated += q.stated(more())
+            s = _solver("QF_LIA", q.declared() + stated)
+            if (found := s.check()) == z3.unsat:
+                return YES
+            if found == z3.sat and q.keeps_products(s.model()):
+                return q.denial(s.model(), goal)
+        s = _solver("QF_NIA", q.declared() + stated + q.products())
+        found = s.check()
+        return YES if found == z3.unsat else q.denial(s.model(), goal) if found == z3.sat else Decision(Follows.UNKNOWN)
+
+
+def _solver(logic: str, text: str) -> z3.Solver:
+    s = z3.SolverFor(logic)
+    s.set("rlimit", RLIMIT)
+    s.from_string(text)
+    return s
+
+
+@dataclass(slots=True)
+class _Question:
+    """One question: conditions of which none may be kept all together. `definitions`: of the atoms that they meet."""
+
+    quantities: Quantities
+    conditions: list[Condition]
+    definitions: list[Condition] = field(default_factory=list)
+    atoms: dict[str, None] = field(default_factory=dict)
+    monomials: dict[Monomial, None] = field(default_factory=dict)
+
+    # --- what it meets ---------------------------------------------------------------------------------------------
+
+    def close(self) -> bool:
+        """Gather atoms, definitions and the products that lemmas need; False: there are too many."""
+        self._meet(self.conditions)
+        self._elements()
+        for name in list(self.atoms):
+            match self.quantities.atoms[name]:
+                case Quotient(over, by, _) if by.constant is None:
+                    self._products_of(name, over, by)
+        return len([m for m in self.monomials if len(m) > 1]) <= MOST
+
+    def _meet(self, conditions: Iterable[Condition]) -> None:
+        work = list(leaves(conditions))
+        while work:
+            for m in work.pop().terms:
+                self._monomial(m, work)
+
+    def _monomial(self, m: Monomial, work: list[Poly]) -> None:
+        if m in self.monomials or not m:
+            return
+        self.monomials[m] = None
+        for a in m:
+            if a in self.atoms:
+                continue
+            self.atoms[a] = None
+            own = self.quantities.definition(a)
+            self.definitions += own
+            work += leaves(own)
+            if isinstance(at := self.quantities.atoms[a], Element):
+                work += at.at
+        if 1 < len(m) <= 4:
+            for n, a in enumerate(m):  # a choice times the rest is one of the cases times the rest
+                if isinstance(c := self.quantities.atoms[a], Choice):
+                    rest = Poly({_without(m, n): 1})
+                    cases = [implied(test, equal(Poly({m: 1}), value * rest)) for test, value in c.cases]
+                    self.definitions += cases
+                    work += leaves(cases)
+                    break
+                if isinstance(c, Quotient) and len(m) == 2 and c.by.constant is not None:
+                    rest = Poly({_without(m, n): 1})
+                    if self.quantities.range(rest).nonneg:
+                        left = c.over - Poly.atom(a) * c.by  # the remainder, 0 .. by - 1
+                        times = [AtLeast(left * rest), AtLeast((c.by - 1 - left) * rest)]
+                        self.definitions += times
+                        work += leaves(times)
+
+    def _products_of(self, name: str, over: Poly, by: Poly) -> None:
+        """For q = a / b: products of b with what may bound q."""
+        factors = {f for p in conjuncts((*self.conditions, *self.definitions)) for m in p.terms if len(m) > 1 for f in m}
+        near = set(over.atoms()) | {a for _, p in self._above(over) for a in p.atoms()}
+        for f in sorted((factors & near) - set(by.atoms())):
+            if isinstance(self.quantities.atoms[f], Free | Quotient):
+                self._meet([AtLeast(Poly.atom(f) * by)])
+
+    def _above(self, a: Poly, known: Iterable[Condition] = ()) -> Iterator[tuple[tuple[Poly, ...], Poly]]:
+        """Polynomials p with a < p, of the conditions that hold, and what else has to be no less than 0 for that."""
+        if a.constant is not None:
+            return
+        mine = set(a.terms) - {()}
+        for c in (*self.conditions, *self.definitions, *known):
+            under: tuple[Poly, ...] = ()
+            if isinstance(c, Any) and c.parts and all(isinstance(x, AtLeast) for x in c.parts):
+                under, c = tuple(-x.poly - 1 for x in c.parts[:-1]), c.parts[-1]
+            for p in conjuncts((c,)):
+                if all(p.terms.get(m) == -a.terms[m] for m in mine):
+                    yield under, p + a + 1
+
+    def _elements(self) -> None:
+        """What the kernel's `assume`s say of the elements that are met."""
+        groups: dict[str, list[tuple[str, Element]]] = {}
+        for name in list(self.atoms):
+            if isinstance(e := self.quantities.atoms[name], Element):
+                groups.setdefault(e.tensor, []).append((name, e))
+        said = []
+        for e in self.quantities.facts.assumes:
+            match e:
+                case Call(args=(Name(tensor),)) if e.name == "monotone":
+                    ends = self._stated(tensor)
+                    known = [(at.at[0], Poly.atom(n)) for n, at in groups.get(tensor, ()) if len(at.at) == 1]
+                    for (i, x), (j, y) in itertools.permutations([*known, *ends], 2):
+                        said.append(implied(AtLeast(j - i), AtLeast(y - x)))
+                    for (i, x), (j, y) in itertools.product(known, ends):
+                        said.append(implied(equal(i, j), equal(x, y)))
+                case Binary("==", Index(Name(tensor), (at,)), value):
+                    i, x = self.quantities.number(at, {}), self.quantities.number(value, {})
+                    said += [implied(equal(e.at[0], i), equal(Poly.atom(n), x)) for n, e in groups.get(tensor, ()) if len(e.at) == 1]
+        self.definitions += said
+        self._meet(said)
+
+    def _stated(self, tensor: str) -> list[tuple[Poly, Poly]]:
+        out = []
+        for e in self.quantities.facts.assumes:
+            match e:
+                case Binary("==", Index(Name(of), (at,)), value) if of == tensor:
+                    out.append((self.quantities.number(at, {}), self.quantities.number(value, {})))
+        return out
+
+    # --- lemmas ----------------------------------------------------------------------------------------------------
+
+    def lemmas(self) -> list[Condition]:
+        out: list[Condition] = []
+        products = [m for m in self.monomials if len(m) > 1]
+        for m in products:
+            out += self._bounds(m)
+        for a, b in itertools.combinations(products, 2):
+            out += self._pair(a, b)
+        for m in products:  # x*y against x itself: y > 1 or y < 1
+            for n, x in enumerate(m):
+                rest = Poly({_without(m, n): 1})
+                if self.quantities.ranges[x].nonneg:
+                    out.append(implied(AtLeast(rest - 1), AtLeast(Poly({m: 1}) - Poly.atom(x))))
+                    out.append(implied(AtLeast(-rest), AtLeast(-Poly({m: 1}))))
+        return out
+
+    def _bounds(self, m: Monomial) -> list[Condition]:
+        p, r = Poly({m: 1}), self.quantities.range(Poly({m: 1}))
+        out: list[Condition] = [AtLeast(p - r.lo)] if r.lo is not None else []
+        out += [AtLeast(-p + r.hi)] if r.hi is not None else []
+        for n, x in enumerate(m):
+            rest = _without(m, n)
+            if rest not in self.monomials and len(rest) > 1:
+                continue
+            a, b = Poly.atom(x), Poly({rest: 1})
+            ra, rb = self.quantities.ranges[x], self.quantities.range(b)
+            for lo_a, lo_b, sign in ((ra.lo, rb.lo, 1), (ra.hi, rb.hi, 1), (ra.lo, rb.hi, -1), (ra.hi, rb.lo, -1)):
+                if lo_a is not None and lo_b is not None:  # (a - lo_a) * (b - lo_b) has this sign
+                    out.append(AtLeast((p - a * lo_b - b * lo_a + lo_a * lo_b) * sign))
+        return out
+
+    def _pair(self, a: Monomial, b: Monomial) -> list[Condition]:
+        out = []
+        for x in set(a) & set(b):
+            if not self.quantities.ranges[x].nonneg:
+                continue
+            y, z = (Poly({_without(m, m.index(x)): 1}) for m in (a, b))
+            xy, xz = Poly({a: 1}), Poly({b: 1})
+            for u, v, xu, xv in ((y, z, xy, xz), (z, y, xz, xy)):
+                out.append(implied(AtLeast(u - v), AtLeast(xu - xv)))
+                out.append(implied(AtLeast(u - v - 1), AtLeast(xu - xv - Poly.atom(x))))
+        return out
+
+    def quotients(self) -> list[Condition]:
+        """Bounds of quotients by what they are of, and of quotients of these."""
+        out: dict[Condition, None] = {}
+        while True:
+            fresh = [c for n in self.atoms if isinstance(q := self.quantities.atoms[n], Quotient) for c in self._quotient(n, q, out) if c not in out]
+            if not fresh or len(out) > MOST:
+                return list(out)
+            out |= dict.fromkeys(fresh)
+
+    def _quotient(self, name: str, q: Quotient, known: Iterable[Condition]) -> Iterator[Condition]:
+        for under, above in self._above(q.over, known):
+            left = above - q.by * Poly.atom(name)  # > 0, where the divisor is
+            number, common = left.common()
+            divided = left.divided(number, common)
+            if common or number > 1:
+                some = [Poly.atom(x) - 1 for x in common] + [q.by - 1]
+                conditions = {*under, *(p for p in some if not self.quantities.range(p).nonneg)}
+                yield Any((*(denied(AtLeast(p)) for p in sorted(conditions, key=lambda p: p.text)), AtLeast(divided - 1)))
+
+    # --- solving ---------------------------------------------------------------------------------------------------
+
+    def stated(self, conditions: Iterable[Condition]) -> str:
+        """As text that a solver reads, which is several times as fast as making its terms."""
+        return "".join(f"(assert {self._formula(c)})\n" for c in conditions)
+
+    def declared(self) -> str:
+        opaque = dict.fromkeys(_opaque((*self.conditions, *self.definitions)))
+        names = {m: None for m in self.monomials if m} | {(a,): None for m in self.monomials for a in m}
+        return "".join(f"(declare-const {_name(m)} Int)\n" for m in names) + "".join(f"(declare-const {_quoted(n)} Bool)\n" for n in opaque)
+
+    def _formula(self, c: Condition) -> str:
+        match c:
+            case AtLeast(p):
+                return f"(>= {self._term(p)} 0)"
+            case All(parts):
+                return f"(and true {' '.join(map(self._formula, parts))})"
+            case Any(parts):
+                return f"(or false {' '.join(map(self._formula, parts))})"
+            case Opaque(name, no):
+                return f"(not {_quoted(name)})" if no else _quoted(name)
+        raise AssertionError(c)
+
+    def _term(self, p: Poly) -> str:
+        parts = []
+        for m, c in p.terms.items():
+            self.monomials.setdefault(m)
+            parts.append(_number(c) if not m else _name(m) if c == 1 else f"(* {_number(c)} {_name(m)})")
+        return f"(+ 0 {' '.join(parts)})"
+
+    def products(self) -> str:
+        return "".join(f"(assert (= {_name(m)} (* {' '.join(_name((a,)) for a in m)})))\n" for m in self._stated_products())
+
+    def _stated_products(self) -> list[Monomial]:
+        return list(dict.fromkeys(m for p in leaves((*self.conditions, *self.definitions)) for m in p.terms if len(m) > 1))
+
+    def keeps_products(self, model: z3.ModelRef) -> bool:
+        value = lambda m: model.eval(z3.Int("*".join(m)), True).as_long()
+        return all(value(m) == prod(value((a,)) for a in m) for m in self._stated_products())
+
+    def denial(self, model: z3.ModelRef, goal: Condition) -> Decision:
+        values = tuple((a, model.eval(z3.Int(a), True).as_long()) for a in self.atoms)
+        loose: dict[str, None] = {}
+        work = [a for p in leaves([goal]) for a in p.atoms()]
+        seen: set[str] = set()
+        while work:
+            if (a := work.pop()) in seen:
+                continue
+            seen.add(a)
+            match self.quantities.atoms[a]:
+                case Free(loose=True):
+                    loose[self.quantities.texts[a]] = None
+                case Quotient(over, by, _):
+                    work += [*over.atoms(), *by.atoms()]
+                case Choice(cases):
+                    work += [x for test, value in cases for x in (*value.atoms(), *(y for p in leaves([test]) for y in p.atoms()))]
+                case Element(_, at):
+                    work += [x for p in at for x in p.atoms()]
+                case Free():
+                    work += [x for c in self.quantities.bounds.get(a, ()) for p in leaves([c]) for x in p.atoms()]
+        return Decision(Follows.NO, values, tuple(loose))
+
+
+def _without(m: Monomial, n: int) -> Monomial:
+    """All factors but the n-th."""
+    return m[:n] + m[n + 1 :]
+
+
+def _opaque(conditions: Iterable[Condition]) -> Iterator[str]:
+    for c in conditions:
+        match c:
+            case All(parts) | Any(parts):
+                yield from _opaque(parts)
+            case Opaque(name):
+                yield name
+
+
+def _number(n: int) -> str:
+    return str(n) if n >= 0 else f"(- {-n})"
+
+
+def _name(m: Monomial) -> str:
+    return f"|{'*'.join(m)}|"
+
+
+def _quoted(name: str) -> str:
+    return f"|{name.replace('|', '!').replace(chr(92), '!')}|"

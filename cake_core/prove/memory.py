@@ -1,0 +1,260 @@
+"""The predicates about addresses: that accesses stay inside, that their numbers fit into 32 bits, that they are aligned.
+
+None of them speaks of order: each is a statement about one place of the text, under what holds there (`places.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import gcd
+
+from cake_core.facts import Row, Rows
+from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Tensor, Wait, WithBytes
+from cake_core.ir.build import lift
+from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Option, Unary
+from cake_core.ir.printer import expr_text
+from cake_core.prove.entailment import Decision, Entailment, Follows
+from cake_core.prove.places import Places, Spot
+from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
+from cake_core.prove.quantities import WORD, Env, Free, Quantities
+from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing, unknown
+
+#: A tensor starts at a multiple of so many bytes: the host checks it at each launch.
+TENSOR_ALIGNMENT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that has to be in 0 .. `extent` - `size`. `what` it is, and what it is of."""
+
+    number: Expr
+    size: Expr
+    extent: Expr | int
+    what: str
+    of: str
+
+
+@dataclass(slots=True)
+class Memory:
+    """Answers for one kernel. Its places are walked when the first question comes, and anew with more care when one is not decided."""
+
+    rows: Rows
+    _walked: dict[frozenset[str], Places] = field(default_factory=dict)
+    _loose: set[str] = field(default_factory=set)
+
+    # --- predicates ------------------------------------------------------------------------------------------------
+
+    def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("bounds under conditions")
+        act = place.site.act
+        bounds = list(self._bounds(act))
+        when = act.when if isinstance(act, Access) else None
+        return self._with_care(lambda places: self._inside(places, place.site.event, bounds, when)) if bounds else PROVED
+
+    def fits(self, event: Row, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("ranges under conditions")
+        return self._fit(self._places(), event.site.event)
+
+    def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("alignment under conditions")
+        return self._aligned(access.site.event, access.site.act, bytes)
+
+    # --- bounds ----------------------------------------------------------------------------------------------------
+
+    def _bounds(self, act) -> Iterator[Bound]:
+        f = self.rows.facts
+        match act:
+            case Wait(BarrierRef(name, index)) | Arrive(BarrierRef(name, index)) | EngineArrive(BarrierRef(name, index)):
+                yield Bound(index, Int(1), f.barriers[name].slots, "index", f"barrier array '{name}'")
+            case Access():
+                yield from self._tile_bounds(act)
+                if isinstance(act.completion, WithBytes):
+                    name = act.completion.barrier.name
+                    yield Bound(act.completion.barrier.index, Int(1), f.barriers[name].slots, "index", f"barrier array '{name}'")
+
+    def _tile_bounds(self, act: Access) -> Iterator[Bound]:
+        f, where = self.rows.facts, act.region
+        match where.memory:
+            case "global":
+                tensor = self._tensor(where.name)
+                for n, (x, extent) in enumerate(zip(where.box, tensor.shape, strict=True)):
+                    if x.single or not act.clips:
+                        yield Bound(x.lo, x.size, extent, "index" if x.single else "tile", f"dimension {n} of '{where.name}'")
+            case "shared" | "tensor":
+                plan = (f.buffers if where.memory == "shared" else f.columns)[where.name]
+                for slot, count in zip(where.slot, plan.slots, strict=False):
+                    yield Bound(slot, Int(1), count, "slot", f"'{where.name}'")
+                for n, (x, extent) in enumerate(zip(where.box, plan.shape, strict=False)):
+                    yield Bound(x.lo, x.size, extent, "index" if x.single else "tile", f"dimension {n} of '{where.name}'")
+
+    def _tensor(self, name: str) -> Tensor:
+        return next(t for t in self.rows.facts.tensors if t.name == name)
+
+    def _inside(self, places: Places, event: Event, bounds: list[Bound], when: Expr | None) -> Answer:
+        q, undecided = places.quantities, PROVED
+        for spot in places.spots.get(event.id, ()):
+            path = spot.path if when is None else (*spot.path, q.condition(when, spot.env))
+            for b in bounds:
+                number, size, extent = (q.number(lift(x), spot.env) for x in (b.number, b.size, b.extent))
+                for goal, beyond in ((AtLeast(number), False), (AtLeast(extent - number - size), True)):
+                    answer = self._told(
+                        places, places.entailment.follows(goal, path), lambda v, b=b, n=number, s=size, e=extent, y=beyond: _outside(b, n, s, e, y, v)
+                    )
+                    if answer.standing is Standing.VIOLATED:
+                        return answer
+                    undecided = answer if answer.standing is Standing.UNKNOWN else undecided
+        return undecided
+
+    def _told(self, places: Places, d: Decision, tell) -> Answer:
+        match d.follows:
+            case Follows.YES:
+                return PROVED
+            case Follows.UNKNOWN:
+                return unknown("too hard an arithmetic")
+        if d.loose:
+            self._loose.update(d.loose)
+            return unknown(f"it depends on {_listed(d.loose)}, of which nothing more is known than what loops and `assume` say")
+        values = dict(d.values)
+        names = [n for n in (*self.rows.facts.scalars, "cluster.id", "cluster.count") if n in values]
+        names += [a for a in values if "#" in a and isinstance(places.quantities.atoms[a], Free)]
+        shown = {places.quantities.texts[a]: values[a] for a in names}
+        return Answer(Standing.VIOLATED, tell(values), tuple(shown.items()))
+
+    def _with_care(self, ask) -> Answer:
+        """Once more, with what loops keep of the variables that it depends on, where it is not decided without."""
+        self._loose.clear()
+        answer = ask(self._places())
+        if answer.standing is Standing.UNKNOWN and self._loose:
+            answer = ask(self._places(frozenset(self._loose)))
+        return answer
+
+    def _places(self, wanted: frozenset[str] = frozenset()) -> Places:
+        if wanted not in self._walked:
+            q = Quantities(self.rows.facts)
+            self._walked[wanted] = Places(self.rows.facts, q, Entailment(q), wanted)
+        return self._walked[wanted]
+
+    # --- 32 bits ---------------------------------------------------------------------------------------------------
+
+    def _fit(self, places: Places, event: Event) -> Answer:
+        undecided = PROVED
+        for spot in places.spots.get(event.id, ()):
+            asked = [(e, spot.env, spot.path) for e in _numbers(event)]
+            for e, env, path in (*asked, *spot.asked):
+                for part, inner, at in _computed(places.quantities, e, env, path):
+                    answer = self._in_word(places, part, inner, at)
+                    if answer.standing is Standing.VIOLATED:
+                        return answer
+                    undecided = answer if answer.standing is Standing.UNKNOWN else undecided
+        return undecided
+
+    def _in_word(self, places: Places, e: Expr, env: Env, path: tuple[Condition, ...]) -> Answer:
+        q = places.quantities
+        value = q.number(e, env)
+        r = q.range(value)
+        if r.lo is not None and r.hi is not None and WORD.lo <= r.lo and r.hi <= WORD.hi:
+            return PROVED
+        if any(getattr(q.atoms[a], "carried", False) for a in value.atoms()):
+            return PROVED  # what a variable is at a loop's head is taken for a number of 32 bits, and so is what it is set to
+        unsigned = getattr(getattr(e.type, "elem", None), "name", None) == "u32"
+        lo, hi = (0, 2**32 - 1) if unsigned else (WORD.lo, WORD.hi)
+        for goal in (AtLeast(-value + hi), AtLeast(value - lo)):
+            found = places.entailment.follows(goal, path)
+            answer = self._told(places, found, lambda v: f"`{expr_text(e)}` is {_value(value, v)}")
+            if answer.standing is not Standing.PROVED:
+                return answer
+        return PROVED
+
+    # --- alignment -------------------------------------------------------------------------------------------------
+
+    def _aligned(self, event: Event, act: Access, bytes: int) -> Answer:
+        q, where = self._places().quantities, act.region
+        if where.memory not in ("global", "shared"):
+            return PROVED
+        for spot in self._places().spots.get(event.id, ()):
+            known = self._address(q, where, spot)
+            if known % bytes:
+                return Answer(Standing.VIOLATED, f"of the address of its first element no more is known than that it is a multiple of {known} bytes")
+        return PROVED
+
+    def _address(self, q: Quantities, where, spot: Spot) -> int:
+        """The largest known number of bytes, a power of two, that divides the address of the first element."""
+        f = self.rows.facts
+        lows = [q.number(x.lo, spot.env) for x in where.box]
+        if where.memory == "global":
+            tensor = self._tensor(where.name)
+            bytes, shape, known = tensor.bits // 8, [q.number(d, {}) for d in tensor.shape], TENSOR_ALIGNMENT
+        else:
+            plan = f.buffers[where.name]
+            bytes, shape = plan.elem.bytes, [Poly.of(d) for d in plan.shape]
+            known = gcd(plan.offset or 1024, 1024)
+            if plan.slots:
+                known = gcd(known, plan.slot_bytes)
+        at = Poly.of(0)
+        for lo, extent in zip(lows, shape, strict=True):
+            at = at * extent + lo
+        r = q.range(at * bytes)
+        return gcd(known, gcd(r.mod, r.rem))
+
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+
+def _numbers(e: Event) -> Iterator[Expr]:
+    """What the statement computes in 32 bits: indices, and what it gives to variables."""
+    for act in e.acts:
+        match act:
+            case Access():
+                yield from (*act.region.slot, *(x for d in act.region.box for x in (d.lo,)))
+            case Wait(BarrierRef(_, index)) | Arrive(BarrierRef(_, index)) | EngineArrive(BarrierRef(_, index)):
+                yield index
+    yield from (s.value for s in e.sets if s.value is not None)
+
+
+def _computed(q: Quantities, e: Expr, env: Env, path: tuple[Condition, ...]) -> Iterator[tuple[Expr, Env, tuple[Condition, ...]]]:
+    """The parts of an expression that are sums, differences or products, with what holds where they are computed."""
+    match e:
+        case Binary(op, a, b):
+            yield from _computed(q, a, env, path)
+            yield from _computed(q, b, env, path)
+            if op in ("+", "-", "*"):
+                yield e, env, path
+        case Unary(op, a):
+            yield from _computed(q, a, env, path)
+            if op == "-":
+                yield e, env, path
+        case Cond(test, a, b):
+            yield from _computed(q, test, env, path)
+            c = q.condition(test, env)
+            yield from _computed(q, a, env, (*path, c))
+            yield from _computed(q, b, env, (*path, denied(c)))
+        case Call():
+            for a in e.args:
+                yield from _computed(q, a.value if isinstance(a, Option) else a, env, path)
+            if e.name == "ceildiv":
+                a, b = e.positional
+                yield Binary("-", Binary("+", a, b), Int(1)), env, path
+
+
+def _value(p: Poly, values: dict[str, int]) -> int:
+    out = 0
+    for m, c in p.terms.items():
+        for a in m:
+            c *= values.get(a, 0)
+        out += c
+    return out
+
+
+def _outside(b: Bound, number: Poly, size: Poly, extent: Poly, beyond: bool, values: dict[str, int]) -> str:
+    n, s, e = (_value(p, values) for p in (number, size, extent))
+    if b.what == "tile":
+        return f"the tile's elements {n} .. {n + s - 1} are not all in {b.of}, which has {e}"
+    return f"{b.what} {n} is outside of {b.of}, which has {e}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"'{n}'" for n in dict.fromkeys(names))

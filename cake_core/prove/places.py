@@ -1,0 +1,233 @@
+"""What is so where a statement stands: the numbers that its names stand for and the conditions around it, for any instance and warp.
+
+One walk over a role's text. A loop's index is any number between its bounds; a variable that a loop changes is, at the loop's head, a number of
+which an invariant is known: a range, found by running the body from the range so far, and, where that is asked for, bounds by
+parameters that hold in front of the loop and are kept by its body.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFacts, While, events
+from cake_core.ir.nodes import Expr
+from cake_core.ir.places import names
+from cake_core.ir.ranges import ANY, Range
+from cake_core.prove.entailment import Entailment, Follows
+from cake_core.prove.polynomials import FALSE, TRUE, AtLeast, Condition, Poly, denied, implied, leaves
+from cake_core.prove.quantities import WORD, Env, Free, Quantities
+
+#: Expressions with the numbers that their names stand for, and what holds where they are evaluated.
+Asked = tuple[tuple[Expr, Env, tuple[Condition, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place of the text. `path`: what holds there. `asked`: bounds and conditions around it, those that no place in front has."""
+
+    event: Event
+    env: Env
+    path: tuple[Condition, ...]
+    asked: Asked
+
+
+@dataclass(slots=True)
+class Places:
+    """All spots of a kernel, by event. `wanted`: variables of which loops are asked for bounds by parameters too."""
+
+    facts: Facts
+    quantities: Quantities
+    entailment: Entailment
+    wanted: frozenset[str] = frozenset()
+    spots: dict[int, list[Spot]] = field(default_factory=dict)
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+    _count: itertools.count = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        walker = _Walker(self, None)
+        env = walker.block(self.facts.before, walker.start(), (), (), True)
+        for role in self.facts.roles:
+            inner = _Walker(self, role)
+            inner.block(role.body, env | inner.start(), (), (), True)
+        walker.block(self.facts.after, env, (), (), True)
+
+    def fresh(self, text: str, r: Range = ANY, loose: bool = False, carried: bool = False) -> Poly:
+        return self.quantities.free(f"{text}#{next(self._count)}", text, r, loose, carried)
+
+    def unseen(self, asked: Asked) -> Asked:
+        """Those that no statement in front has."""
+        new = tuple(x for x in asked if (id(x[0]), id(x[1])) not in self._seen)
+        self._seen.update((id(x[0]), id(x[1])) for x in new)
+        return new
+
+
+@dataclass(slots=True)
+class _Walker:
+    places: Places
+    role: RoleFacts | None
+    asking: bool = True  # for bounds by parameters
+
+    def start(self) -> Env:
+        p, f = self.places, self.places.facts
+        warps = f.warps if self.role is None else self.role.plan.warps
+        env = {"warp": p.fresh("warp", Range(0, warps - 1))}
+        if f.axis is not None:
+            ranks = f.ctas(self.role) if self.role is not None else tuple(range(f.cluster))
+            env[f"cluster.{f.axis}"] = p.fresh(f"cluster.{f.axis}", Range(min(ranks), max(ranks)))
+        if self.role is not None:
+            env[f"{self.role.name}.i"] = p.fresh(f"{self.role.name}.i", Range(0, self.role.plan.instances - 1))
+        return env
+
+    def block(self, block: Block, env: Env, path: tuple, asked: Asked, record: bool) -> Env:
+        q = self.places.quantities
+        for node in block:
+            match node:
+                case Event():
+                    env = self._event(node, env, path, asked, record)
+                case Branch():
+                    test = q.condition(node.test, env)
+                    more = (*asked, (node.test, env, path))
+                    then = self.block(node.then, env, (*path, test), more, record)
+                    other = self.block(node.other, env, (*path, denied(test)), more, record)
+                    keys = [k for k in env if then[k] != other[k]]
+                    env = (
+                        then
+                        if test == TRUE
+                        else other
+                        if test == FALSE
+                        else {**env, **{k: then[k] for k in env}, **{k: q.choice(test, then[k], other[k]) for k in keys}}
+                    )
+                case Loop() | While():
+                    env, path = self._loop(node, env, path, asked, record)
+        return env
+
+    def _event(self, e: Event, env: Env, path: tuple, asked: Asked, record: bool) -> Env:
+        if record:
+            here = env
+            if e.warp is not None or e.by is By.LEADER:
+                here = env | {"warp": Poly.of(e.warp or 0)}
+            self.places.spots.setdefault(e.id, []).append(Spot(e, here, path, self.places.unseen(asked)))
+        if not e.sets:
+            return env
+        out = dict(env)
+        for s in e.sets:
+            out[s.name] = self.places.fresh(s.name, WORD, loose=True) if s.value is None else self.places.quantities.number(s.value, env)
+        return out
+
+    # --- loops -----------------------------------------------------------------------------------------------------
+
+    def _loop(self, node: Loop | While, env: Env, path: tuple, asked: Asked, record: bool) -> tuple[Env, tuple]:
+        moved = list(dict.fromkeys(s.name for e in events(node.body) for s in e.sets if s.name in env))
+        known: dict[str, Range] = {n: self.places.quantities.range(env[n]) for n in moved}
+        for turn in range(4):
+            heads, inside, around, within = self._head(node, env, known, path, asked)
+            if all(r == ANY for r in known.values()):
+                break
+            asking, self.asking = self.asking, False
+            end = self.block(node.body, inside, (*path, *around), within, False)
+            self.asking = asking
+            wider = {n: _widened(known[n], self.places.quantities.range(end[n]), turn) for n in moved}
+            if wider == known:
+                break
+            known = wider
+        else:
+            known = dict.fromkeys(moved, ANY)
+            heads, inside, around, within = self._head(node, env, known, path, asked)
+        if self.asking and self.places.wanted.intersection(moved):
+            for c in self._invariants(env, heads, path, around, node, inside, within):
+                for a in {a for p in leaves([c]) for a in p.atoms() if a.partition("#")[0] in heads}:
+                    self.places.quantities.bounds.setdefault(a, []).append(c)
+            self.places.entailment.forget()
+        self._counts(node, heads, env)
+        if record:
+            self.block(node.body, inside, (*path, *around), within, True)
+        after = env | heads
+        done = (denied(self.places.quantities.condition(node.test, after)),) if isinstance(node, While) else ()
+        return after, (*path, *done)
+
+    def _head(self, node: Loop | While, env: Env, known: dict[str, Range], path: tuple, asked: Asked):
+        """Variables at the head of any turn, names and conditions inside."""
+        q = self.places.quantities
+        heads = {n: self.places.fresh(n, known[n].meet(WORD), loose=True, carried=True) for n in known}
+        inside = env | heads
+        if isinstance(node, While):
+            return heads, inside, (q.condition(node.test, inside),), (*asked, (node.test, inside, path))
+        lo, hi, step = (q.number(x, env) for x in (node.lo, node.hi, node.step))
+        a, b, d = q.range(lo), q.range(hi), q.range(step)
+        first = a.lo if d.positive else None
+        stride, start = step.constant, lo.constant
+        grid = (stride, start % stride) if stride and start is not None and stride > 0 else (1, 0)
+        index = self.places.fresh(node.var, Range(first, None if b.hi is None else b.hi - 1).meet(Range(None, None, *grid)))
+        (name,) = index.atoms()
+        around = (AtLeast(hi - index - 1), *((AtLeast(index - lo),) if d.positive else ()))
+        q.bounds[name] = list(around)
+        return heads, inside | {node.var: index}, around, (*asked, *((x, env, path) for x in (node.lo, node.hi, node.step)))
+
+    def _counts(self, node: Loop | While, heads: Env, env: Env) -> None:
+        """A variable that each turn grows by one, from a number on, meets every number if there are turns enough: it is not loose."""
+        if isinstance(node, Loop) and self.places.quantities.number(node.hi, env).constant is not None:
+            return
+        for n, head in heads.items():
+            sets = [s for e in events(node.body) for s in e.sets if s.name == n]
+            if _held(node.body, n):
+                continue
+            grown = {self.places.quantities.number(s.value, {n: head}) - head if s.value is not None else None for s in sets}
+            if grown == {Poly.of(1)} and (env[n].constant is not None or self._tight(env[n])):
+                self.places.quantities.atoms[next(iter(head.atoms()))] = Free(loose=False, carried=True)
+
+    def _tight(self, p: Poly) -> bool:
+        return all(not getattr(self.places.quantities.atoms[a], "loose", False) for a in p.atoms())
+
+    def _invariants(self, env: Env, heads: Env, path: tuple, around: tuple, node: Loop | While, inside: Env, within: Asked) -> tuple[Condition, ...]:
+        """The candidates that hold in front of the loop and are kept by a turn, all together (Houdini)."""
+        left = [n for n, c in enumerate(self._candidates({n: env[n] for n in heads})) if self._kept(c, path)]
+        while left:
+            assumed = tuple(self._candidates(heads)[n] for n in left)
+            reached = self.block(node.body, inside, (*path, *assumed, *around), within, False)
+            after = self._candidates({n: reached[n] for n in heads})
+            still = [n for n in left if self._kept(after[n], (*path, *assumed, *around))]
+            if still == left:
+                return assumed
+            left = still
+        return ()
+
+    def _kept(self, c: Condition, path: tuple) -> bool:
+        return self.places.entailment.follows(c, path).follows is Follows.YES
+
+    def _candidates(self, values: Env) -> list[Condition]:
+        """Of variables at a loop's head: at most a parameter; and that one is 0 only as long as another is."""
+        wanted = self.places.wanted
+        out: list[Condition] = [AtLeast(Poly.atom(p) - values[n]) for n in values if n in wanted for p in self.places.facts.scalars]
+        out += [implied(AtLeast(-values[a]), AtLeast(-values[b])) for a, b in itertools.permutations(values, 2) if a in wanted]
+        return out
+
+
+def _held(block: Block, name: str, guarded: bool = False) -> bool:
+    """Whether a variable is set in a `while`, or under a condition that asks it."""
+    for node in block:
+        match node:
+            case Event():
+                if guarded and any(s.name == name for s in node.sets):
+                    return True
+            case Loop():
+                if _held(node.body, name, guarded):
+                    return True
+            case While():
+                if _held(node.body, name, True):
+                    return True
+            case Branch():
+                asks = guarded or any(n.id == name for n in names(node.test))
+                if _held(node.then, name, asks) or _held(node.other, name, asks):
+                    return True
+    return False
+
+
+def _widened(known: Range, met: Range, turn: int) -> Range:
+    """A range that holds both, bounds given up where they still move."""
+    both = known.join(met)
+    if both == known:
+        return known
+    lo = known.lo if both.lo == known.lo else None
+    hi = known.hi if both.hi == known.hi else None
+    return Range(lo, hi, both.mod if turn < 2 and both.mod > 0 else 1, both.rem if turn < 2 and both.mod > 0 else 0)
