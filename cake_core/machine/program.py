@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Reserve
+from cake_core.effects import Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
 from cake_core.facts.schema import (
     Access,
     Arrive,
@@ -140,16 +140,16 @@ class Coder:
                 case Access(completion=WithBytes()):
                     copied.append(a)
                 case Access(completion=WithGroup(queue)):
-                    emits.append((a.issuer, self._asynchronous(Do.GROUP, a, queue, a.issuer is Issuer.WARPGROUP)))
+                    emits.append((_issuer(a), self._asynchronous(Do.GROUP, a, queue, a.issuer is Issuer.WARPGROUP)))
                 case Access(completion=WithCommit(engine)):
-                    emits.append((a.issuer, self._asynchronous(Do.ENGINE, a, engine, None)))
+                    emits.append((_issuer(a), self._asynchronous(Do.ENGINE, a, engine, None)))
                 case GridOrder():
                     continue
                 case _:
                     emits.append((None, self._act(a)))
         for done in {a.completion: None for a in copied}:
             group = [a for a in copied if a.completion == done]
-            emits.append((group[0].issuer, self._copy(group)))
+            emits.append((_issuer(group[0]), self._copy(group)))
         for issuer in dict.fromkeys(a.issuer for a in at_once):
             emits.insert(0, (issuer, self._now([a for a in at_once if a.issuer is issuer])))
         if emits:
@@ -361,6 +361,11 @@ def _plain(do: Do, fields: Callable[[Env, Doer, int], tuple]) -> Emit:
         out.append(step)
 
     return emit
+
+
+def _issuer(a: Access) -> Issuer | None:
+    """Whom an asynchronous access leaves out: what goes through the generic proxy chooses its lane, an engine gets one from each thread."""
+    return None if a.issuer is Issuer.LEADER and a.proxy is not Proxy.GENERIC else a.issuer
 
 
 def executes(e: Event, who: Doer) -> bool:

@@ -10,7 +10,7 @@ phase: before, no one can tell. Initialisation, fences and what follows the last
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 from cake_core.machine.outcome import Fault, Kind, Site
@@ -26,7 +26,7 @@ SETS = 6
 
 @dataclass(slots=True, eq=False)
 class Use:
-    """A touch that is in use. `number`: of an engine's operation, its place among those of its thread; None for others."""
+    """A touch that is in use. `number`: of an operation of `engine` (or of a queue that warps issue together), its place there."""
 
     touch: Touch
     agent: Agent
@@ -37,14 +37,16 @@ class Use:
 
 @dataclass(slots=True, eq=False)
 class Stop:
-    """An agent stands before `step`. `uses`: what may still be going on; `committed`, `issued`: groups of its queues, operations of its
-    engines, so far."""
+    """An agent stands before `step`. `uses`: what may still be going on; `engine`, `groups`: all that was given to engines, and in groups
+    that warps issue together; `committed`, `drained`: such groups so far; `issued`: operations of engines so far."""
 
     step: Step
     uses: list[Use]
     committed: dict[str, int]
+    drained: dict[str, int]
     issued: dict[str, int]
-    engine: list[Use] = field(default_factory=list)
+    engine: list[Use]
+    groups: list[Use]
 
 
 def stops_of(agent: Agent, lanes: bool) -> list[Stop]:
@@ -54,17 +56,22 @@ def stops_of(agent: Agent, lanes: bool) -> list[Stop]:
     behind: list[Use] = []  # of lanes that need not have followed the leading one
     groups: dict[tuple[bool, str], list[list[Use]]] = {}
     engine: list[Use] = []
+    together: list[Use] = []
     committed: dict[str, int] = {}
+    drained: dict[str, int] = {}
     issued: dict[str, int] = {}
     i = 0
     while (step := agent.step(i)) is not None:
         i += 1
-        before = dict(committed)
+        before = dict(committed), dict(drained)
         match step.do:
             case Do.ACCESS:
                 made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
                 now += made
                 behind += made if step.all and lanes else ()
+            case Do.GROUP if step.b in agent.collective:
+                number = committed.get(step.b, 0) + 1
+                together = [*together, *(Use(t, agent, step, step.b, number) for t in step.a if t.location.memory != "registers")]
             case Do.GROUP:
                 made = [Use(t, agent, step) for t in step.a if t.location.memory != "registers"]
                 now += made
@@ -79,19 +86,19 @@ def stops_of(agent: Agent, lanes: bool) -> list[Stop]:
                 committed[step.a] = committed.get(step.a, 0) + 1
             case Do.CONVERGE:
                 now, behind = now + behind, []
-        together = step.do in (Do.COMMIT, Do.DRAIN) and step.a in agent.collective
-        seen = step.do in SEEN or together
+        seen = step.do in SEEN or step.do in (Do.COMMIT, Do.DRAIN) and step.a in agent.collective
         if seen:
-            out.append(Stop(step, now + behind, before, dict(issued), engine))
+            out.append(Stop(step, now + behind, *before, dict(issued), engine, together))
             if step.all and step.do in (Do.ARRIVE, Do.ENGINE_ARRIVE, Do.COMMIT) or step.do is Do.MEET:
                 behind = []
         if step.do is Do.DRAIN:
+            drained[step.a] = max(drained.get(step.a, 0), committed.get(step.a, 0) - step.b)
             for every in (True, False):
                 if (gs := groups.get((every, step.a))) and (step.all or not every):
                     over = gs[: max(0, len(gs) - 1 - step.b)]
                     for g in over:
                         retired = [u for u in g if not (step.c and u.touch.write)]
-                        behind += retired if every and lanes and step.a not in agent.collective else ()
+                        behind += retired if every and lanes else ()
                         g[:] = [u for u in g if u not in retired]
         if seen:
             now = [u for gs in groups.values() for g in gs for u in g]
@@ -109,6 +116,8 @@ class Search:
         self.count, self.limit = 0, ""
         self.faults: dict[tuple, Fault] = {}
         self.stops = [stops_of(a, cluster.scenario.policy.lanes) for a in cluster.agents]
+        self.fellows = [[a.id for a in cluster.members(agent)] for agent in cluster.agents]
+        self.queues = [sorted(a.collective) for a in cluster.agents]
         for cta in range(cluster.facts.cluster):
             for name in cluster.facts.barriers:
                 cluster.places.array(cta, name)
@@ -189,7 +198,7 @@ class Search:
         if p >= len(stops):
             return False
         stop = stops[p]
-        idle = not stop.uses and all(u.number <= over[i] for u in stop.engine)
+        idle = not stop.uses and not stop.groups and all(u.number <= over[i] for u in stop.engine)
         return idle and stop.step.do in (Do.COPY, Do.ENGINE_ARRIVE, Do.COMMIT, Do.EXIT)
 
     def _copy(self, flight: tuple) -> Step:
@@ -200,7 +209,7 @@ class Search:
 
     def _step(self, state: State, i: int):
         pos, phases, flights, arrivals, over, met = state
-        agent, stop = self.cluster.agents[i], self.stops[i][pos[i]]
+        stop = self.stops[i][pos[i]]
         step = stop.step
         moved = pos[:i] + (pos[i] + 1,) + pos[i + 1 :]
         match step.do:
@@ -218,8 +227,7 @@ class Search:
                 yield (i, step), (moved, phases, tuple(sorted(flights + more)), arrivals, over, met)
             case Do.DRAIN:
                 done = stop.committed.get(step.a, 0) - step.b
-                others = [a.id for a in self.cluster.members(agent)]
-                if all(self._committed(k, pos[k], step.a) >= done for k in others):
+                if all(self._committed(k, pos[k], step.a) >= done for k in self.fellows[i]):
                     yield (i, step), (moved, phases, flights, arrivals, over, met)
             case Do.MEET if not step.c:
                 if any(m[0] == step.a and m[1] == i for m in met):
@@ -267,7 +275,7 @@ class Search:
 
     def _races(self, state: State) -> None:
         pos, _, flights, _, over, _ = state
-        at = [(i, p, over[i]) for i, p in enumerate(pos) if p < len(self.stops[i])]
+        at = [(i, p, over[i], self._drained(i, pos)) for i, p in enumerate(pos) if p < len(self.stops[i])]
         at += [("copy", *f[:3]) for f in flights]
         for x, y in combinations(at, 2):
             key = x, y
@@ -281,9 +289,17 @@ class Search:
             _, i, p, k = key
             step = self.stops[i][p].step
             return [Use(t, self.cluster.agents[i], step, "copy") for t in (*step.b[k][0], *step.a)]
-        i, p, over = key
-        stop = self.stops[i][p]
-        return [*stop.uses, *(u for u in stop.engine if u.number > over)]
+        i, p, over, drained = key
+        stop, done = self.stops[i][p], dict(zip(self.queues[i], drained, strict=True))
+        return [*stop.uses, *(u for u in stop.engine if u.number > over), *(u for u in stop.groups if u.number > done[u.engine])]
+
+    def _drained(self, i: int, pos: tuple) -> tuple[int, ...]:
+        """Groups of each queue that the warps of an instance issue together which are over: whoever has waited for one knows that."""
+        out = []
+        for queue in self.queues[i]:
+            known = [self.stops[k][pos[k]].drained.get(queue, 0) if pos[k] < len(self.stops[k]) else 1 << 30 for k in self.fellows[i]]
+            out.append(max(known))
+        return tuple(out)
 
     def _pair(self, left: list[Use], right: list[Use]) -> Fault | None:
         for a in left:
@@ -293,7 +309,7 @@ class Search:
                     continue
                 if x.atomic and y.atomic or not _meets(x, y):
                     continue
-                if a.engine is b.engine is None and apart(x.location.memory, (a.agent.first, a.agent.warps), (b.agent.first, b.agent.warps)):
+                if not a.engine and not b.engine and apart(x.location.memory, (a.agent.first, a.agent.warps), (b.agent.first, b.agent.warps)):
                     continue
                 s, t = a.step, b.step
                 same = (a.agent.cta, a.agent.name, a.agent.instance) == (b.agent.cta, b.agent.name, b.agent.instance)

@@ -178,3 +178,13 @@ def test_buffers_that_share_bytes_conflict_by_their_bytes(facts, at, meets, kind
     for mode in ("adversarial", "exhaustive"):
         found = explore(facts("epilogue", *edits), Scenario({"R": 1}), mode=mode).found
         assert found == kinds if not kinds else kinds <= found
+
+
+@pytest.mark.parametrize(("pending", "kinds"), [(0, set()), (1, {Kind.ASYNC})])
+@pytest.mark.parametrize("mode", ["adversarial", "exhaustive"])
+def test_a_group_of_all_warps_is_over_for_who_has_waited(facts, pending, kinds, mode):
+    """Each warp writes over what products have read, as soon as it has waited for itself: the products were those of all warps."""
+    edits = ("at 24576 swizzle 128", "at 24576 swizzle 128, c: f32[64, 64] at 0", "    store D[", "    store c <- acc by 8\n    store D[")
+    edits += ("    wgmma.wait 0\n", f"    wgmma.wait {pending}\n")
+    assert kinds <= (found := explore(facts("lagged", *edits), Scenario({"M": 64, "N": 64, "K": 320}), mode=mode).found)
+    assert bool(found) == bool(kinds)
