@@ -12,7 +12,7 @@ from collections.abc import Callable
 from cake_core.architecture import Architecture
 from cake_core.check import aliases, groups, registers
 from cake_core.check.subject import Subject
-from cake_core.diagnostics import Diagnostic, Sink
+from cake_core.diagnostics import Diagnostic, Severity, Sink
 from cake_core.facts import Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
@@ -51,12 +51,31 @@ def checked(
         found = judge(rules, rows, asked)
         if asked is not None:
             asked.close()
-        sink.add(*(v.finding for v in found if v.finding is not None))
+        sink.add(*(v.finding for v in found if v.finding is not None and not _outside(v)))
+        if outside := [v for v in found if _outside(v)]:
+            sink.add(not_analysed(outside, rows))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):
             with sink.collecting():
                 one(subject, rows, sink)
     return Checked(sink.items, covered(book.rules, found))
+
+
+def _outside(v: Verdict) -> bool:
+    return v.outcome is Outcome.UNKNOWN and v.answer is not None and v.answer.outside
+
+
+def not_analysed(verdicts: list[Verdict], rows: Rows) -> Diagnostic:
+    """One warning for all that the method does not speak of: what is not known is not proved, and the manifest says so."""
+    rules = ", ".join(f"'{r}'" for r in dict.fromkeys(v.rule.id for v in verdicts))
+    return Diagnostic(
+        "rules/not-analysed",
+        f"the proof does not speak of '{rows.facts.kernel}': {verdicts[0].answer.reason}",
+        next((v.finding.span for v in verdicts if v.finding is not None and v.finding.span is not None), None),
+        Severity.WARNING,
+        why=f"not decided are {rules}; their categories stand in the manifest as unproved",
+        fix="write the loop or the stage in a form that docs/proof.md names, or run it on the event machine",
+    )
 
 
 def covered(rules: tuple[Rule, ...], verdicts: list[Verdict]) -> frozenset[str]:

@@ -170,6 +170,13 @@ def _index_type(s: For) -> Scalar | None:
     return Scalar(types[0].elem, max(t.level for t in types)) if types else None
 
 
+#: Nodes of an expression that is still written out where its name stands: chains of `let`s double it at every link.
+LONGEST = 400
+
+#: What an event is called that is no operation and calls nothing that touches memory.
+_WORDS = {Let: "let", Var: "var", Assign: "="}
+
+
 @dataclass(slots=True)
 class _Scope:
     """Reads statements of one block. `env`: what names stand for; `variables`: names that events set."""
@@ -259,8 +266,12 @@ class _Scope:
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
         if not acts and not sets and not said:
             return ()
-        op = s.name if isinstance(s, Op) else {Let: "let", Var: "var", Assign: "="}.get(type(s), type(s).__name__.lower())
+        op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))
         return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said),)
+
+    def _touches(self, call: Call) -> bool:
+        function = self.reader.registry.functions.get(call.name)
+        return function is not None and any(isinstance(e, declared.Access) for e in function.effects(call))
 
     def _sets(self, s: Stmt) -> tuple[Set, ...]:
         """What the statement binds or assigns, integers and conditions only: the rest decides nothing."""
@@ -304,6 +315,17 @@ class _Scope:
     def _or_none(self, e: Expr) -> Expr | None:
         value = self.value(e)
         return value if self._known(value) else None
+
+    def _size(self, e: Expr) -> int:
+        """Nodes of an expression, counted as far as it matters."""
+        count, stack = 0, [e]
+        while stack and count <= LONGEST:
+            x = stack.pop()
+            count += 1
+            stack.extend(getattr(x, f.name) for f in fields(x) if f.name not in ("span", "type")) if is_dataclass(x) else None
+            if isinstance(x, tuple):
+                stack.extend(x)
+        return count
 
     def _varies(self, e: Expr) -> bool:
         """Whether it depends on a variable, which may be set again while the value is in use."""

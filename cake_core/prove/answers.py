@@ -182,11 +182,11 @@ class Answers:
             except Unanalysed as fault:
                 self._cuts = fault
         if isinstance(self._cuts, Unanalysed):
-            return unknown(self._cuts.what)
+            return replace(unknown(self._cuts.what), outside=True)
         try:
             return ask(self._cuts)
         except Unanalysed as fault:
-            return unknown(fault.what)
+            return replace(unknown(fault.what), outside=True)
 
     def _after_deadlock(self, ask: Callable[[Cuts], Answer]) -> Answer:
         """Cuts are runs only where no run hangs: while one may, that is what is to be mended."""

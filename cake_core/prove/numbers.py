@@ -71,7 +71,7 @@ class Numbers:
     opaque: dict[str, str] = field(default_factory=dict)  # what a name stands for
     ranges: dict[str, Range] = field(default_factory=dict)  # of opaque functions of iterations
     defined: dict[str, tuple[list, z3.ArithRef]] = field(default_factory=dict)  # functions that stand for a term: its iterations and it
-    exact: list[z3.BoolRef] = field(default_factory=list)  # what is left out of `known`: products and quotients of unknowns
+    exact: list[tuple[z3.ArithRef, z3.ArithRef]] = field(default_factory=list)  # what `known` leaves open: products, quotients by unknowns
     hidden: dict[str, frozenset[str]] = field(default_factory=dict)  # heads that an opaque value depends on
     _made: dict[str, Num] = field(default_factory=dict)
 
@@ -134,7 +134,8 @@ class Numbers:
                 return Num(a % known, r)
         out = self.unknown(f"{op} {a.sexpr()} {b.sexpr()}", expr_text(e), r)
         if not out.term.num_args():
-            self.exact += [out.term == a * b] if op == "*" else [b > 0, out.term == (a / b if op == "/" else a % b)] if y.range.positive else []
+            if op == "*" or y.range.positive:
+                self.exact.append((out.term, {"*": lambda: a * b, "/": lambda: a / b, "%": lambda: a % b}[op]()))
         return out
 
     def _call(self, e: Call, args: list[Num]) -> Num:
@@ -151,7 +152,7 @@ class Numbers:
         r = ranges.ceildiv(*(a.range for a in args)) if e.name == "ceildiv" else ANY
         out = self.unknown(f"{e.name} " + " ".join(a.term.sexpr() for a in args), expr_text(e), r)
         if e.name == "ceildiv" and args[1].range.positive and not out.term.num_args():
-            self.exact.append(out.term == (args[0].term + args[1].term - 1) / args[1].term)
+            self.exact.append((out.term, (args[0].term + args[1].term - 1) / args[1].term))
         return out
 
     def _read(self, e: Expr, env: Env) -> Num:

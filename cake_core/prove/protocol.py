@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import z3
 
-from cake_core.effects import Issuer, Mode
+from cake_core.effects import Issuer, Mode, Proxy
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Facts, Meet, Wait, WithBytes, WithGroup
 from cake_core.ir.nodes import Int
 from cake_core.prove.agents import Agent
@@ -102,7 +102,8 @@ class Protocol:
                 for cta in destinations(done, agent):
                     b = self._barrier(done.barrier.name, cta)
                     key = copied(site.event.acts[number].completion, self.runs[agent.key].counting.turns[site.event.id, number])
-                    self._stream(b.copies, agent, key, done.bytes, site)
+                    many = 1 if act.proxy is Proxy.GENERIC else agent.arrivals(site.event)  # an engine gets one from each thread
+                    self._stream(b.copies, agent, key, many * done.bytes, site)
                     self._in_ring(site, done.barrier, key, b)
             case Meet(scope, _, threads, waits) if scope != "warp" or agent.apart:
                 name = meeting_name(act, agent)

@@ -1,70 +1,124 @@
 """A counterexample made small, and the same in every run: sizes first, then places and iterations, one after the other.
 
-What linear arithmetic leaves open of products of sizes (`numbers.py`) is put back here, so that the example is one that a launch can be;
-where the solver then does not find its way, the example stays one of the open arithmetic.
+Linear arithmetic leaves products of sizes open (`numbers.py`). Here sizes are numbers, so that products are too: tuples of small sizes are
+tried, the smallest first, and the one that is found is lowered size by size. Where none of them has the bad cut, the example is one of
+the open arithmetic, which a launch need not be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 
 import z3
 
+from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
-from cake_core.prove.numbers import Numbers
+from cake_core.prove.numbers import literal
+from cake_core.prove.sums import Sums
 
 #: Steps of one try (`rlimit`), and tries in all.
-STEPS, TRIES = 3_000_000, 400
+STEPS, TRIES = 3_000_000, 600
+#: Sizes are tried from these on, each at the next value that the launch contract admits.
+LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 4097)
+#: How far up the ladder all sizes together are taken.
+RUNGS = 12
 
 
 def smallest(
-    assertions: Iterable[z3.BoolRef], found: z3.ModelRef, numbers: Numbers, cut: Cut, agents: Iterable[str], moments: list[str]
+    assertions: Iterable[z3.BoolRef], found: z3.ModelRef, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]
 ) -> z3.ModelRef:
     """A model of `assertions` with the parameters as small as they can be, then the places of `agents`, their iterations, and
     those of past executions (`moments`, by name). `found`: a model."""
-    search = _Search(list(assertions), found, numbers)
-    for name in ("cluster.count", "cluster.id", *numbers.facts.scalars):
-        search.lower(z3.Int(name), numbers.parameters[name].range.lo or 0)
+    search = _Search(list(assertions), found, sums)
+    search.sizes()
     for agent in agents:
         search.first(cut.at[agent])
     for agent in agents:
         for _, index in cut.iterations(agent):
-            search.lower(index, 0)
+            search.lower(index)
     for name in moments:
-        search.lower(z3.Int(name), 0)
+        search.lower(z3.Int(name))
     return search.model
 
 
 class _Search:
-    def __init__(self, assertions: list[z3.BoolRef], found: z3.ModelRef, numbers: Numbers) -> None:
+    def __init__(self, assertions: list[z3.BoolRef], found: z3.ModelRef, sums: Sums) -> None:
         self.tries = TRIES
         self.model = found
-        self.solver = z3.Solver()
+        self.numbers = sums.numbers
+        met = sums.applications.of(assertions)
+        self.prefixes = [(app, sums.families[n].step) for app in met if (n := app.decl().name()) in sums.families and sums.families[n].invariant]
+        self.solver = z3.SolverFor("QF_UFLIA")
         self.solver.set("rlimit", STEPS)
         self.solver.add(*assertions)
-        if numbers.exact:
-            self.solver.push()
-            self.solver.add(*numbers.exact)
-            if not self._holds():
-                self.solver.pop()
 
-    def lower(self, term: z3.ArithRef, least: int) -> None:
-        """Fix a term at the smallest value that is found. Small values are tried first: most examples are small."""
+    # --- sizes -----------------------------------------------------------------------------------------------------
+
+    def sizes(self) -> None:
+        """Fix the parameters: one cluster where that is enough, then the other sizes in their order."""
+        names = ("cluster.count", *self.numbers.facts.scalars)
+        fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
+        if fixed is None:
+            for name in names:
+                self.lower(z3.Int(name), self.numbers.parameters[name].range.lo or 0)
+            return
+        for name in names:
+            fixed[name] = self._lowered(name, fixed)
+        self.solver.add(*self._at(fixed))
+        self.lower(z3.Int("cluster.id"))
+
+    def _tuples(self, names: tuple[str, ...]) -> Iterator[dict[str, int]]:
+        """Sizes by how many rungs they are up together, then in their order."""
+        ladders = [_ladder(self.numbers.parameters[n].range) for n in names]
+        for total in range(RUNGS + 1):
+            for rungs in itertools.product(*(range(min(len(values), total + 1)) for values in ladders)):
+                if sum(rungs) == total and self.tries > 0:
+                    yield dict(zip(names, (values[i] for values, i in zip(ladders, rungs, strict=True)), strict=True))
+
+    def _lowered(self, name: str, fixed: dict[str, int]) -> int:
+        """The smallest value of one size, the others fixed; sizes that are all right too lie together in most kernels."""
+        r = self.numbers.parameters[name].range
+        step = r.mod or 1
+        low, high = _admitted(r, r.lo or 0), fixed[name]
+        while low < high:
+            middle = _admitted(r, (low + high) // 2)
+            if middle >= high:
+                middle = max(low, high - step)
+            if self._with(*self._at(fixed | {name: middle})):
+                high = middle
+            else:
+                low = middle + step
+        return high
+
+    def _at(self, sizes: dict[str, int]) -> list[z3.BoolRef]:
+        """That the parameters have these values, and what is left open of them follows."""
+        known = [(z3.Int(n), z3.IntVal(v)) for n, v in sizes.items()]
+        out = [p == v for p, v in known]
+        for term, exact in self.numbers.exact:
+            value = z3.simplify(z3.substitute(exact, *known))
+            out.append(term == value)
+            if literal(value) is not None:
+                known.append((term, value))
+        for app, step in self.prefixes:  # of a step that is a number, the sum is a product
+            if literal(value := z3.simplify(z3.substitute(step, *known))) is not None:
+                out.append(app == value * app.arg(0))
+        return out
+
+    # --- the rest --------------------------------------------------------------------------------------------------
+
+    def lower(self, term: z3.ArithRef, least: int = 0) -> None:
+        """Fix a term at its smallest value."""
         high = self.model.eval(term, True).as_long()
         if high < least:  # nothing depends on it
             return
-        low, step = least, 1
+        low = least
         while low < high:
-            middle = min(low + step - 1, high - 1)
+            middle = min(low + max((high - low) // 2, 0), high - 1)
             if self._with(term <= middle):
                 high = self.model.eval(term, True).as_long()
-                step = 1 if high - low < step else step
-                if high <= low:
-                    break
-                step = max(1, (high - low) // 2)
             else:
                 low = middle + 1
-                step *= 2
         self.solver.add(term == high)
 
     def first(self, places: list[z3.BoolRef]) -> None:
@@ -72,20 +126,29 @@ class _Search:
         if not any(z3.is_true(self.model.eval(p)) for p in places):
             return
         for p in places:
-            if z3.is_true(self.model.eval(p)) or self._with(p):
+            if self._with(p):
                 self.solver.add(p)
                 return
 
-    def _with(self, claim: z3.BoolRef) -> bool:
-        self.solver.push()
-        self.solver.add(claim)
-        found = self._holds()
-        self.solver.pop()
-        return found
-
-    def _holds(self) -> bool:
+    def _with(self, *claims: z3.BoolRef) -> bool:
         self.tries -= 1
-        if self.tries < 0 or self.solver.check() != z3.sat:
+        if self.tries < 0:
             return False
-        self.model = self.solver.model()
-        return True
+        self.solver.push()
+        self.solver.add(*claims)
+        holds = self.solver.check() == z3.sat
+        if holds:
+            self.model = self.solver.model()
+        self.solver.pop()
+        return holds
+
+
+def _ladder(r: Range) -> list[int]:
+    """Values that a parameter can have, each small for its size."""
+    start = r.lo if r.lo is not None else 0
+    return list(dict.fromkeys(v for x in LADDER if (v := _admitted(r, max(start, x))) is not None and (r.hi is None or v <= r.hi)))
+
+
+def _admitted(r: Range, at_least: int) -> int:
+    """The next value that has the remainder of a range."""
+    return at_least + (r.rem - at_least) % r.mod if r.mod else r.rem

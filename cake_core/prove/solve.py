@@ -111,7 +111,7 @@ class Cuts:
 
     def _small(self, solver: z3.Solver, found: Found, agents: Iterable[str], state: list[z3.BoolRef]) -> Found:
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
-        return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums.numbers, self.cut, dict.fromkeys(agents), moments))
+        return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
 
     # --- solvers ---------------------------------------------------------------------------------------------------
 

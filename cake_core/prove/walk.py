@@ -234,7 +234,7 @@ class _Walker:
             trips = n.unknown(f"trips {key}", f"trips of the loop over {l.var}", at_least(0)).term
             n.known.append((trips > 0) == (lo.term < hi.term))
             if step.range.positive and not trips.num_args():
-                n.exact.append(z3.Implies(trips > 0, trips == (hi.term - lo.term + step.term - 1) / step.term))
+                n.exact.append((trips, z3.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
         return Frame(l, index, trips, lo.term, stride)
 
     def _closed(self, l: Loop, frame: Frame, entry: State, frames) -> tuple[State, State]:

@@ -31,7 +31,8 @@ class Standing(StrEnum):
 class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
     a counterexample. `story`: a short interleaving, one line an agent, that shows it; `stage`, `iteration`: of what is concerned;
-    `confirmed`: whether executing it showed the same (None: not executed)."""
+    `confirmed`: whether executing it showed the same (None: not executed). `outside`: unknown because the method does not speak of such a
+    kernel: not analysed, as a category of which nothing is known."""
 
     standing: Standing
     reason: str = ""
@@ -40,6 +41,7 @@ class Answer:
     stage: str | None = None
     iteration: str | None = None
     confirmed: bool | None = None
+    outside: bool = False
 
 
 PROVED = Answer(Standing.PROVED)
