@@ -170,7 +170,7 @@ def _index_type(s: For) -> Scalar | None:
     return Scalar(types[0].elem, max(t.level for t in types)) if types else None
 
 
-#: Nodes of an expression that is still written out where its name stands: chains of `let`s double it at every link.
+#: Nodes of an expression that is still written out where its name stands; of a longer one nothing is known.
 LONGEST = 400
 
 #: What an event is called that is no operation and calls nothing that touches memory.
@@ -282,7 +282,9 @@ class _Scope:
                     if not isinstance(b.value.type, Scalar):
                         continue
                     value = self.value(b.value)
-                    if not self._known(value):
+                    if self._size(value) > LONGEST:  # such as a chain of `let`s, which doubles at every link
+                        out.append(Set(self._bind(b.name, b.value.type), None))
+                    elif not self._known(value):
                         source = self._source(b.value)
                         out.append(Set(self._bind(b.name, b.value.type), None, source))
                     elif self._varies(value):
