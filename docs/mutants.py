@@ -24,6 +24,7 @@ from cake_core.source import Source
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+SEED = 20
 RESULTS, PAGE = HERE / "mutants.json", HERE / "mutants.md"
 START, END = "<!-- results, written by docs/mutants.py -->", "<!-- end of results -->"
 REGISTRY = load_registry()
@@ -38,9 +39,12 @@ KERNELS = {
     "kmeans_assign": ("kmeans/kmeans_assign_sm90", "sm90", ()),
     "gemm_sm100": ("gemm/gemm_sm100", "sm100", ()),
     "gemm_sm90": ("gemm/gemm_sm90", "sm90", ()),
+    "gemm_sm100_pair": ("gemm/gemm_sm100_pair", "sm100", ()),
+    "moe_grouped": ("moe/moe_grouped_sm90", "sm90", ()),
+    "attn_fwd": ("attention/attn_fwd_sm90", "sm90", ()),
 }
 #: Kernels that the machine's tests use, beside the zoo.
-TEXTS = ("ring", "lagged", "turns", "epilogue", "groups", "columns", "multicast")
+TEXTS = ("ring", "lagged", "turns", "epilogue", "groups", "multicast")
 
 
 def front_of(name: str):
@@ -51,18 +55,37 @@ def front_of(name: str):
         folder, arch, sizes = KERNELS[name]
         path = ROOT / "kernels" / f"{folder}.cake"
     front = frontend(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, arch)
+    if name == "attn_fwd":
+        return front, tuple(map(attention, BATCHES))
     given = tuple(Scenario(s) for s in sizes) or scenarios_of(facts_of(front.typed, REGISTRY, front.arch))
     return front, given
 
 
-def systematic(name: str, keep) -> None:
+#: Sequences of queries and keys, and heads: tails, empty ones, long ones.
+BATCHES = (([130], [200], 1), ([70, 0, 5, 9], [0, 3, 130, 4], 2), ([128, 100], [900, 300], 1))
+
+
+def attention(batch: tuple[list[int], list[int], int]) -> Scenario:
+    """A ragged batch; the table of items in the order of the sequences."""
+    lq, lk, heads = batch
+    cq, ck = ([sum(x[:i]) for i in range(len(x) + 1)] for x in (lq, lk))
+    items = [(b, r, h) for b in range(len(lq)) for r in range(cq[b], cq[b + 1], 128) for h in range(heads)]
+    tensors = {"CQ": cq, "CK": ck}
+    sizes = {"B": len(lq), "H": heads, "HK": 1, "TQ": cq[-1], "TK": ck[-1], "t_count": len(items)}
+    return Scenario(sizes, loads=lambda t, i: items[i[0]][i[1]] if t == "t_items" else tensors[t][i[0]])
+
+
+def judged(name: str, every: int, random: int, keep) -> None:
+    """Every single mutant of a kernel, or `random` ones of one to three edits."""
     front, scenarios = front_of(name)
     judge = Judge(REGISTRY, front.arch, scenarios)
     cases = [judge.case(None, front.derived)]
-    edits = list(mutants(front.derived, front.typed, REGISTRY))
-    for n, edit in enumerate(edits):
+    edits = list(drawn(front.derived, front.typed, REGISTRY, front.arch, random, SEED) if random else mutants(front.derived, front.typed, REGISTRY))
+    name += ", drawn" if random else ""
+    chosen = edits[::every]
+    for n, edit in enumerate(chosen):
         cases.append(judge.case(edit, edit.kernel))
-        if n % 10 == 9 or n == len(edits) - 1:
+        if n % 10 == 9 or n == len(chosen) - 1:
             keep(name, record(cases[1:], len(edits), arch=front.arch.name, itself=str(cases[0].outcome)))
 
 
@@ -97,8 +120,13 @@ def record(cases: list, total: int, **more) -> dict:
         for n, c in enumerate(cases)
         if c.outcome in (Outcome.MISSED, Outcome.ALARM, Outcome.UNRUN)
     ]
+    alone = [
+        [c.edit.operator, c.edit.what, *c.codes, str(c.proof[1].standing), str(c.fault and c.fault.kind)]
+        for c in cases
+        if c.outcome is Outcome.CHECKED
+    ]
     unknown = Counter(c.proof[1].reason for c in cases if c.outcome is Outcome.UNKNOWN)
-    return more | {"mutants": total, "judged": len(cases), "counts": counts, "apart": apart, "unknown": dict(unknown.most_common())}
+    return more | {"mutants": total, "judged": len(cases), "counts": counts, "apart": apart, "checked": alone, "unknown": dict(unknown.most_common())}
 
 
 def keep(name: str, found: dict) -> None:
@@ -128,10 +156,12 @@ def main() -> None:
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("names", nargs="*", help=f"of {', '.join((*KERNELS, *TEXTS))}")
     args.add_argument("--drawn", nargs=2, type=int, metavar=("A", "B"))
+    args.add_argument("--random", type=int, default=0, metavar="N", help="N mutants of one to three edits instead of all single ones")
+    args.add_argument("--every", type=int, default=1, metavar="N", help="every N-th mutant of a kernel alone")
     args.add_argument("--write", action="store_true", help="the table into mutants.md")
     given = args.parse_args()
     for name in given.names:
-        systematic(name, keep)
+        judged(name, given.every, given.random, keep)
     if given.drawn:
         generated(*given.drawn, keep)
     if given.write:
