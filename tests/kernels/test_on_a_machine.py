@@ -9,6 +9,7 @@ import pytest
 from warpgroups import Grid, bits16
 
 from cake_core import pipeline
+from cake_core.check import Checked
 from cake_core.pipeline import build
 from cake_core.plugins import load_registry
 from cake_core.runtime.companion import load_companion
@@ -101,7 +102,7 @@ def mutated(old, new):
 )
 def test_a_wrong_kernel_is_seen(old, new, monkeypatch):
     source = Source("wrong.cake", mutated(old, new))
-    monkeypatch.setattr(pipeline, "check", lambda *_: [])
+    monkeypatch.setattr(pipeline, "checked", lambda *_: Checked([], frozenset()))
     wrong = build(source, load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90")
     right = built(ATTENTION, CAUSAL=True)
     wrong = replace(wrong, manifest=replace(wrong.manifest, plan=right.manifest.plan))
