@@ -55,12 +55,17 @@ def front_of(name: str):
         folder, arch, sizes = KERNELS[name]
         path = ROOT / "kernels" / f"{folder}.cake"
     front = frontend(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, arch)
+    if name == "moe_grouped":
+        sizes = {"E": 4, "T": 200, "N": 300, "K": 128}
+        return front, tuple(Scenario(sizes, loads=lambda t, i, ends=ends: ends[i[0]]) for ends in ENDS)
     if name == "attn_fwd":
         return front, tuple(map(attention, BATCHES))
     given = tuple(Scenario(s) for s in sizes) or scenarios_of(facts_of(front.typed, REGISTRY, front.arch))
     return front, given
 
 
+#: Where the groups of tokens end: empty ones, one alone, equal ones.
+ENDS = ([0, 0, 5, 135, 200], [0, 200, 200, 200, 200], [0, 64, 128, 192, 200])
 #: Sequences of queries and keys, and heads: tails, empty ones, long ones.
 BATCHES = (([130], [200], 1), ([70, 0, 5, 9], [0, 3, 130, 4], 2), ([128, 100], [900, 300], 1))
 

@@ -10,6 +10,7 @@ search     anything else: opaque, and equal where the texts are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import z3
 
@@ -23,6 +24,14 @@ State = dict[Key, z3.ArithRef]
 
 #: Groups that a loop leaves in flight, at most, for its drains to be followed exactly.
 MOST_PENDING = 8
+
+
+class Kept(Enum):
+    """From when on a value keeps its distance to a counter."""
+
+    ALWAYS = "in front of the loop too"
+    BEHIND = "behind its first iteration"
+    LATER = "when the counter has gone so far, and what it was until then"
 
 
 @dataclass(slots=True)
@@ -57,9 +66,10 @@ class Closing:
             if k in steps:
                 continue
             if (like := self._like(k, steps)) is not None:
-                counter, apart, always = like
-                at[k] = at[counter] - apart if always else z3.If(self.index == 0, self._start(k), at[counter] - apart)
-                behind[k] = behind[counter] - apart if always else z3.If(self.trips == 0, self._start(k), behind[counter] - apart)
+                counter, apart, kept = like
+                for values, first in ((at, self.index == 0), (behind, self.trips == 0)):
+                    kept_apart = self._kept(values[counter], apart, self._start(k), kept)
+                    values[k] = kept_apart if kept is Kept.ALWAYS else z3.If(first, self._start(k), kept_apart)
                 continue
             if not self._set_anew(k, steps):
                 if k[0] in ("read", "retired"):  # it never falls: at least what it was
@@ -131,23 +141,30 @@ class Closing:
         bounds = [z3.substitute(b, (self.heads[key], x)) for b in self._bounds(key) for x in (self.heads[key], other)]
         return self.sums.holds(z3.Implies(self.index >= 1, after == z3.substitute(after, (self.heads[key], other))), self.inside, *bounds)
 
-    def _like(self, key: Key, steps: State) -> tuple[Key, int, bool] | None:
+    def _like(self, key: Key, steps: State) -> tuple[Key, int, Kept] | None:
         """A counter that the value keeps its distance to behind each iteration, such as groups closed, of which all but the last are
-        waited for; the distance, and whether it is that in front of the loop too."""
+        waited for; the distance, and from when on it is kept."""
         counter = ("commit", key[1])
         if key[0] not in ("read", "retired") or counter not in steps or not self.visible(self.after[key]):
             return None
-        own, of = self.heads[key], self.heads[counter]
-        for apart in range(MOST_PENDING + 1):
-            kept = z3.substitute(self.after[key], (own, of - apart)) == self.after[counter] - apart
-            if not self.sums.holds(kept, self.inside):
-                continue
-            if z3.simplify(self._start(key) - self._start(counter) + apart).eq(ZERO):
-                return counter, apart, True
-            first = [(own, self._start(key)), (of, self._start(counter)), (self.index, ZERO)]
-            if self.sums.holds(z3.substitute(self.after[key] == self.after[counter] - apart, *first), self.trips > 0):
-                return counter, apart, False
+        own, of, start = self.heads[key], self.heads[counter], self._start(key)
+        first = [(own, start), (of, self._start(counter)), (self.index, ZERO)]
+        for how in (Kept.BEHIND, Kept.LATER):
+            for apart in range(MOST_PENDING + 1):
+                here, then = (self._kept(x, apart, start, how) for x in (of, self.after[counter]))
+                if not self.sums.holds(z3.substitute(self.after[key], (own, here)) == then, self.inside):
+                    continue
+                if how is Kept.BEHIND and z3.simplify(start - self._start(counter) + apart).eq(ZERO):
+                    return counter, apart, Kept.ALWAYS
+                if self.sums.holds(z3.substitute(self.after[key] == then, *first), self.trips > 0):
+                    return counter, apart, how
         return None
+
+    @staticmethod
+    def _kept(counter: z3.ArithRef, apart: int, start: z3.ArithRef, how: Kept) -> z3.ArithRef:
+        """A value that is so far from a counter; while there is not enough of it, what it was in front of the loop."""
+        left = counter - apart
+        return z3.If(left >= start, left, start) if how is Kept.LATER else left
 
     def _bounds(self, key: Key) -> list[z3.BoolRef]:
         """No more groups are waited for than were closed."""

@@ -96,7 +96,7 @@ class Protocol:
                     engine = act.engine if isinstance(act, EngineArrive) else None
                     s = self._stream(b.arrivals, agent, key, agent.arrivals(site.event), site)
                     s.engine = s.engine or engine
-                    s.expects = act.expect if isinstance(act, Arrive) else 0
+                    s.expects = self._same(s, s.expects if len(s.sites) > 1 else None, act.expect if isinstance(act, Arrive) else 0, site)
                     self._in_ring(site, ref, key, b)
             case Access(mode=Mode.WRITE, completion=WithBytes() as done):
                 for cta in destinations(done, agent):
@@ -186,8 +186,16 @@ class Protocol:
         if s is None:
             s = Stream(agent, key, weight)
             of.append(s)
+        self._same(s, s.weight, weight, site)
         s.sites.append(site)
         return s
+
+    @staticmethod
+    def _same(s: Stream, before: int | None, now: int, site: Site) -> int:
+        """What a stream brings each time, in arrivals or bytes: no proof adds up what differs from place to place."""
+        if before not in (None, now):
+            raise Unanalysed(f"'{s.key[1]}' gets {before} at one place of {s.agent.text} and {now} at another", site.event.span)
+        return now
 
     # --- stage and parity ------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from cake_core.machine import Kind
 from cake_core.mutate import Judge, Outcome, scenarios_of
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
+from cake_core.rules.predicates import Standing
 from cake_core.source import Source
 
 TEXTS = Path(__file__).resolve().parents[1] / "machine" / "texts"
@@ -46,3 +47,24 @@ def test_one_thread_initialises_a_barrier():
     found = case("ring", "  if leader {\n" + INIT + "  }\n", INIT.replace("    ", "  "))
     assert found.outcome is Outcome.CHECKED
     assert "core/barrier-init" in found.codes and found.fault.kind is Kind.INIT
+
+
+PROLOGUE = (
+    "    for j in 0 .. 2 {\n      if j < N {\n        cp.async s[j] <- X[cluster.id, j, 0 +: 256] by 16\n      }\n      cp.async.commit\n    }\n"
+)
+
+
+def test_groups_that_a_loop_starts_with_none_in_flight():
+    """Slots 0 and 1 are not filled, and the third one is there in time: the proof lost count of groups of which the first wait is for none."""
+    assert case("groups", PROLOGUE, "").outcome is Outcome.SAFE
+    late = case("groups", PROLOGUE + "    for j in 0 .. N {\n      cp.async.wait 1\n", "    for j in 0 .. N {\n      cp.async.wait 2\n")
+    assert late.outcome is Outcome.REJECTED and late.proof[0] == "race"
+
+
+def test_arrivals_that_differ_from_place_to_place_are_not_proved():
+    """The proof took the first place's number for all."""
+    one = "      if warp.leader {\n        mbarrier.arrive empty[i]\n      }\n"
+    inner = one.replace("\n", "\n  ").rstrip(" ")
+    found = case("ring", one, f"      if t_i < 2 {{\n  {inner}      }} else {{\n        mbarrier.arrive empty[i]\n      }}\n")
+    assert found.proof[1].standing is Standing.UNKNOWN and "gets 1 at one place of work and 32 at another" in found.proof[1].reason
+    assert found.outcome is Outcome.CHECKED and "core/arrival-count" in found.codes
