@@ -41,6 +41,8 @@ SAFETY = (
     "fences before engines write what threads have read",
     "bounds of unclipped accesses",
     "index overflow",
+    "bounds of indices that are read from memory",
+    "overflow of numbers that are read from memory",
     "what workspaces hold at the end",
 )
 #: The same of a kernel with buffers that share bytes.

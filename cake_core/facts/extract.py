@@ -286,19 +286,19 @@ class _Scope:
                         out.append(Set(self._bind(b.name, b.value.type), None))
                     elif not self._known(value):
                         source = self._source(b.value)
-                        out.append(Set(self._bind(b.name, b.value.type), None, source))
+                        out.append(Set(self._bind(b.name, b.value.type), None, source, b.value.type.range))
                     elif self._varies(value):
                         out.append(Set(self._bind(b.name, b.value.type), value))
                     else:
                         self.env[b.name] = value
                 return tuple(out)
             case Var(bindings):
-                out = [Set(b.name, self._or_none(b.value), self._source(b.value)) for b in bindings if isinstance(b.value.type, Scalar)]
+                out = [Set(b.name, self._or_none(b.value), self._source(b.value), b.value.type.range) for b in bindings if isinstance(b.value.type, Scalar)]
                 for b in bindings:
                     self.env.pop(b.name, None)
                 return tuple(out)
             case Assign(Name(id), value) if isinstance(value.type, Scalar) and id in self.variables:
-                return (Set(id, self._or_none(value), self._source(value)),)
+                return (Set(id, self._or_none(value), self._source(value), value.type.range),)
             case Assign(ir.Tuple(items)):
                 return tuple(Set(i.id, None) for i in items if isinstance(i, Name) and i.id in self.variables)
             case Op(words=words) if isinstance(name := words.get("as"), Name):

@@ -19,6 +19,7 @@ from cake_core.effects import Attribute, Fence, Free, GridOrder, Issuer, Mode, P
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.plan import BarrierPlan, BufferPlan, LaunchPlan, RolePlan, TensorPlan
+from cake_core.ir.ranges import ANY, Range
 from cake_core.source import Span
 
 #: Raised when a relation changes its meaning or loses a column; a new relation or column does not raise it.
@@ -188,11 +189,12 @@ Act = Access | Init | Wait | Arrive | EngineArrive | Commit | Drain | Meet | Fen
 @frozen
 class Set:
     """The event gives a variable of its role a value; None: one that nothing is known of, but that it is what the one element
-    `source` of shared memory holds, where that is given."""
+    `source` of shared memory holds, where that is given. `range`: of a value by its type."""
 
     name: str
     value: Expr | None
     source: Region | None = None
+    range: Range = ANY
 
 
 # --- programs ----------------------------------------------------------------------------------------------------

@@ -48,18 +48,22 @@ class Entailment:
     quantities: Quantities
     _done: dict[tuple, Decision] = field(default_factory=dict)
 
-    def follows(self, goal: Condition, path: tuple[Condition, ...]) -> Decision:
-        """Whether `goal` holds wherever `path`, the kernel's `require`s and its `assume`s do."""
+    def follows(self, goal: Condition, path: tuple[Condition, ...], denials: bool = True) -> Decision:
+        """Whether `goal` holds wherever `path`, the kernel's `require`s and its `assume`s do. `denials`: look for what denies it."""
         if self.plain(goal):
             return YES
-        key = goal, path
+        key = goal, path, denials
         if key not in self._done:
-            self._done[key] = self._asked(goal, path)
+            self._done[key] = self._asked(goal, path, denials)
         return self._done[key]
 
     def forget(self) -> None:
         """More is known of atoms than when they were asked about."""
         self._done.clear()
+
+    def holds(self, goal: Condition, path: tuple[Condition, ...]) -> bool:
+        """Whether it surely follows, without a look for what denies it."""
+        return self.plain(goal) or self.follows(goal, path, False).follows is Follows.YES
 
     def plain(self, goal: Condition) -> bool:
         """By ranges alone."""
@@ -72,25 +76,31 @@ class Entailment:
                 return any(map(self.plain, parts))
         return False
 
-    def _asked(self, goal: Condition, path: tuple[Condition, ...]) -> Decision:
+    def _asked(self, goal: Condition, path: tuple[Condition, ...], denials: bool) -> Decision:
         q = _Question(self.quantities, [*self.quantities.known, *path, denied(goal)])
         if not q.close():
             return Decision(Follows.UNKNOWN)
-        stated = q.stated((*q.conditions, *q.definitions))
-        for more in (q.quotients, q.lemmas):
-            stated += q.stated(more())
-            s = _solver("QF_LIA", q.declared() + stated)
-            if (found := s.check()) == z3.unsat:
-                return YES
-            if found == z3.sat and q.keeps_products(s.model()):
+        stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
+        if _solver("QF_LRA", q.declared("Real") + stated).check() == z3.unsat:  # numbers that aren't whole are no more trouble here
+            return YES
+        if not denials:
+            return Decision(Follows.UNKNOWN)
+        s = _solver("QF_LIA", q.declared() + stated)
+        if (found := s.check()) == z3.unsat:
+            return YES
+        if found == z3.sat and q.keeps_products(s.model()):
+            return q.denial(s.model(), goal)
+        for fixed in ("", *q.small()):
+            s = _solver("QF_NIA", q.declared() + stated + q.products() + fixed)
+            if (found := s.check()) == z3.sat:
                 return q.denial(s.model(), goal)
-        s = _solver("QF_NIA", q.declared() + stated + q.products())
-        found = s.check()
-        return YES if found == z3.unsat else q.denial(s.model(), goal) if found == z3.sat else Decision(Follows.UNKNOWN)
+            if found == z3.unsat and not fixed:
+                return YES
+        return Decision(Follows.UNKNOWN)
 
 
 def _solver(logic: str, text: str) -> z3.Solver:
-    s = z3.SolverFor(logic)
+    s = z3.SolverFor(logic, z3.Context())  # of its own, so that what it finds does not depend on what was asked before
     s.set("rlimit", RLIMIT)
     s.from_string(text)
     return s
@@ -238,7 +248,7 @@ class _Question:
 
     def _pair(self, a: Monomial, b: Monomial) -> list[Condition]:
         out = []
-        for x in set(a) & set(b):
+        for x in sorted(set(a) & set(b)):
             if not self.quantities.ranges[x].nonneg:
                 continue
             y, z = (Poly({_without(m, m.index(x)): 1}) for m in (a, b))
@@ -273,10 +283,21 @@ class _Question:
         """As text that a solver reads, which is several times as fast as making its terms."""
         return "".join(f"(assert {self._formula(c)})\n" for c in conditions)
 
-    def declared(self) -> str:
+    def small(self) -> Iterator[str]:
+        """All parameters but one at their least, which makes most products linear: where a denial is sought."""
+        least = {a: self._least(a) for a in self.atoms if a in self.quantities.facts.scalars or a == "cluster.count"}
+        for free in least:
+            yield "".join(f"(assert (= |{a}| {_number(n)}))\n" for a, n in least.items() if a != free)
+
+    def _least(self, a: str) -> int:
+        r = self.quantities.ranges[a]
+        lo = max(r.lo or 0, 1)
+        return lo + (r.rem - lo) % r.mod if r.mod > 1 else lo
+
+    def declared(self, sort: str = "Int") -> str:
         opaque = dict.fromkeys(_opaque((*self.conditions, *self.definitions)))
         names = {m: None for m in self.monomials if m} | {(a,): None for m in self.monomials for a in m}
-        return "".join(f"(declare-const {_name(m)} Int)\n" for m in names) + "".join(f"(declare-const {_quoted(n)} Bool)\n" for n in opaque)
+        return "".join(f"(declare-const {_name(m)} {sort})\n" for m in names) + "".join(f"(declare-const {_quoted(n)} Bool)\n" for n in opaque)
 
     def _formula(self, c: Condition) -> str:
         match c:
@@ -304,29 +325,33 @@ class _Question:
         return list(dict.fromkeys(m for p in leaves((*self.conditions, *self.definitions)) for m in p.terms if len(m) > 1))
 
     def keeps_products(self, model: z3.ModelRef) -> bool:
-        value = lambda m: model.eval(z3.Int("*".join(m)), True).as_long()
+        value = lambda m: model.eval(z3.Int("*".join(m), model.ctx), True).as_long()
         return all(value(m) == prod(value((a,)) for a in m) for m in self._stated_products())
 
     def denial(self, model: z3.ModelRef, goal: Condition) -> Decision:
-        values = tuple((a, model.eval(z3.Int(a), True).as_long()) for a in self.atoms)
+        values = tuple((a, model.eval(z3.Int(a, model.ctx), True).as_long()) for a in self.atoms)
         loose: dict[str, None] = {}
-        work = [a for p in leaves([goal]) for a in p.atoms()]
-        seen: set[str] = set()
+        work = [(a, False) for p in leaves([goal]) for a in p.atoms()]
+        seen: set[tuple[str, bool]] = set()
         while work:
-            if (a := work.pop()) in seen:
+            if (item := work.pop()) in seen:
                 continue
-            seen.add(a)
+            seen.add(item)
+            a, rest = item
             match self.quantities.atoms[a]:
-                case Free(loose=True):
-                    loose[self.quantities.texts[a]] = None
+                case Free(loose=True, counts=counts):
+                    if not (counts and rest):
+                        loose[self.quantities.texts[a]] = None
                 case Quotient(over, by, _):
-                    work += [*over.atoms(), *by.atoms()]
+                    work += [(x, False) for x in (*over.atoms(), *by.atoms())]
                 case Choice(cases):
-                    work += [x for test, value in cases for x in (*value.atoms(), *(y for p in leaves([test]) for y in p.atoms()))]
+                    inner = [x for test, value in cases for x in (*value.atoms(), *(y for p in leaves([test]) for y in p.atoms()))]
+                    work += [(x, False) for x in inner]
                 case Element(_, at):
-                    work += [x for p in at for x in p.atoms()]
-                case Free():
-                    work += [x for c in self.quantities.bounds.get(a, ()) for p in leaves([c]) for x in p.atoms()]
+                    work += [(x, False) for p in at for x in p.atoms()]
+                case Free() if a in self.quantities.rests:
+                    over, by = self.quantities.rests[a]
+                    work += [(x, by.constant is not None) for x in over.atoms()] + [(x, False) for x in by.atoms()]
         return Decision(Follows.NO, values, tuple(loose))
 
 

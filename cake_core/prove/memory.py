@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from cake_core.facts import Row, Rows
-from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Tensor, Wait, WithBytes
+from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Tensor, Wait
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Option, Unary
 from cake_core.ir.printer import expr_text
@@ -49,7 +49,10 @@ class Memory:
         if given:
             return unknown("bounds under conditions")
         act = place.site.act
-        bounds = list(self._bounds(act))
+        if place.relation == "barrier_use" and isinstance(act, Access):
+            bounds = [self._barrier_bound(act.completion.barrier)]
+        else:
+            bounds = list(self._bounds(act))
         when = act.when if isinstance(act, Access) else None
         return self._with_care(lambda places: self._inside(places, place.site.event, bounds, when)) if bounds else PROVED
 
@@ -66,15 +69,14 @@ class Memory:
     # --- bounds ----------------------------------------------------------------------------------------------------
 
     def _bounds(self, act) -> Iterator[Bound]:
-        f = self.rows.facts
         match act:
-            case Wait(BarrierRef(name, index)) | Arrive(BarrierRef(name, index)) | EngineArrive(BarrierRef(name, index)):
-                yield Bound(index, Int(1), f.barriers[name].slots, "index", f"barrier array '{name}'")
+            case Wait(barrier) | Arrive(barrier) | EngineArrive(barrier):
+                yield self._barrier_bound(barrier)
             case Access():
                 yield from self._tile_bounds(act)
-                if isinstance(act.completion, WithBytes):
-                    name = act.completion.barrier.name
-                    yield Bound(act.completion.barrier.index, Int(1), f.barriers[name].slots, "index", f"barrier array '{name}'")
+
+    def _barrier_bound(self, b: BarrierRef) -> Bound:
+        return Bound(b.index, Int(1), self.rows.facts.barriers[b.name].slots, "index", f"barrier array '{b.name}'")
 
     def _tile_bounds(self, act: Access) -> Iterator[Bound]:
         f, where = self.rows.facts, act.region

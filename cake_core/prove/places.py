@@ -14,7 +14,7 @@ from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFa
 from cake_core.ir.nodes import Expr
 from cake_core.ir.places import names
 from cake_core.ir.ranges import ANY, Range
-from cake_core.prove.entailment import Entailment, Follows
+from cake_core.prove.entailment import Entailment
 from cake_core.prove.polynomials import FALSE, TRUE, AtLeast, Condition, Poly, denied, implied, leaves
 from cake_core.prove.quantities import WORD, Env, Free, Quantities
 
@@ -112,7 +112,9 @@ class _Walker:
             return env
         out = dict(env)
         for s in e.sets:
-            out[s.name] = self.places.fresh(s.name, WORD, loose=True) if s.value is None else self.places.quantities.number(s.value, env)
+            out[s.name] = (
+                self.places.fresh(s.name, s.range.meet(WORD), loose=True) if s.value is None else self.places.quantities.number(s.value, env)
+            )
         return out
 
     # --- loops -----------------------------------------------------------------------------------------------------
@@ -136,10 +138,14 @@ class _Walker:
             heads, inside, around, within = self._head(node, env, known, path, asked)
         if self.asking and self.places.wanted.intersection(moved):
             for c in self._invariants(env, heads, path, around, node, inside, within):
-                for a in {a for p in leaves([c]) for a in p.atoms() if a.partition("#")[0] in heads}:
+                for a in sorted({a for p in leaves([c]) for a in p.atoms() if a.partition("#")[0] in heads}):
                     self.places.quantities.bounds.setdefault(a, []).append(c)
             self.places.entailment.forget()
-        self._counts(node, heads, env)
+        if moved:
+            asking, self.asking = self.asking, False
+            self._counts(node, heads, env, inside, self.block(node.body, inside, (*path, *around), within, False))
+            self.asking = asking
+            self.places.entailment.forget()
         if record:
             self.block(node.body, inside, (*path, *around), within, True)
         after = env | heads
@@ -164,36 +170,39 @@ class _Walker:
         q.bounds[name] = list(around)
         return heads, inside | {node.var: index}, around, (*asked, *((x, env, path) for x in (node.lo, node.hi, node.step)))
 
-    def _counts(self, node: Loop | While, heads: Env, env: Env) -> None:
-        """A variable that each turn grows by one, from a number on, meets every number if there are turns enough: it is not loose."""
-        if isinstance(node, Loop) and self.places.quantities.number(node.hi, env).constant is not None:
+    def _counts(self, node: Loop | While, heads: Env, env: Env, inside: Env, end: Env) -> None:
+        """What a loop adds to a variable in every turn. By one: it is at most as far as the index is; by what no turn changes: a multiple
+        of that, any of which a loop without a constant bound reaches."""
+        q = self.places.quantities
+        if isinstance(node, While):
             return
+        (index,) = inside[node.var].atoms()
+        far = Poly.atom(index) - q.number(node.lo, env)
         for n, head in heads.items():
-            sets = [s for e in events(node.body) for s in e.sets if s.name == n]
-            if _held(node.body, n):
-                continue
-            grown = {self.places.quantities.number(s.value, {n: head}) - head if s.value is not None else None for s in sets}
-            if grown == {Poly.of(1)} and (env[n].constant is not None or self._tight(env[n])):
-                self.places.quantities.atoms[next(iter(head.atoms()))] = Free(loose=False, carried=True)
-
-    def _tight(self, p: Poly) -> bool:
-        return all(not getattr(self.places.quantities.atoms[a], "loose", False) for a in p.atoms())
+            (name,) = head.atoms()
+            added = end[n] - head
+            if added == Poly.of(1) and q.range(q.number(node.step, env)).positive:
+                q.bounds.setdefault(name, []).append(AtLeast(far - (head - env[n])))
+                if q.number(node.step, env) == Poly.of(1):
+                    q.bounds[name].append(AtLeast(head - env[n] - far))
+                loose = [f for a in env[n].atoms() if getattr(f := q.atoms[a], "loose", False)]
+                if all(f.counts for f in loose):
+                    q.atoms[name] = Free(loose=bool(loose), carried=True, counts=bool(loose))
+            elif q.number(node.hi, env).constant is None and not _held(node.body, n):
+                q.atoms[name] = Free(loose=True, carried=True, counts=True)
 
     def _invariants(self, env: Env, heads: Env, path: tuple, around: tuple, node: Loop | While, inside: Env, within: Asked) -> tuple[Condition, ...]:
         """The candidates that hold in front of the loop and are kept by a turn, all together (Houdini)."""
-        left = [n for n, c in enumerate(self._candidates({n: env[n] for n in heads})) if self._kept(c, path)]
+        left = [n for n, c in enumerate(self._candidates({n: env[n] for n in heads})) if self.places.entailment.holds(c, path)]
         while left:
             assumed = tuple(self._candidates(heads)[n] for n in left)
             reached = self.block(node.body, inside, (*path, *assumed, *around), within, False)
             after = self._candidates({n: reached[n] for n in heads})
-            still = [n for n in left if self._kept(after[n], (*path, *assumed, *around))]
+            still = [n for n in left if self.places.entailment.holds(after[n], (*path, *assumed, *around))]
             if still == left:
                 return assumed
             left = still
         return ()
-
-    def _kept(self, c: Condition, path: tuple) -> bool:
-        return self.places.entailment.follows(c, path).follows is Follows.YES
 
     def _candidates(self, values: Env) -> list[Condition]:
         """Of variables at a loop's head: at most a parameter; and that one is 0 only as long as another is."""

@@ -49,10 +49,11 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class Free:
     """A number as such: a parameter, an iteration. `loose`: one of which less is known than is so; `carried`: a variable's, at the
-    head of a loop that changes it."""
+    head of a loop that changes it; `counts`: whose remainder by any constant can be any."""
 
     loose: bool = False
     carried: bool = False
+    counts: bool = False
 
 
 Atom = Quotient | Choice | Element | Free
@@ -68,6 +69,7 @@ class Quantities:
     texts: dict[str, str] = field(default_factory=dict)
     known: list[Condition] = field(default_factory=list)
     bounds: dict[str, list[Condition]] = field(default_factory=dict)  # what holds of an atom beside its definition
+    rests: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of what over what an atom is the remainder
     _made: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,7 +81,11 @@ class Quantities:
         for e in self.facts.requires:
             self._narrow(e)
         items, count, own = self.number(self.facts.launch.items, {}), Poly.atom("cluster.count"), Poly.atom("cluster.id")
-        self.known += [AtLeast(count - own - 1), AtLeast(items - count) if self.facts.launch.persistent else equal(count, items)]
+        self.known += [
+            AtLeast(count - own - 1),
+            AtLeast(items - own - 1),
+            AtLeast(items - count) if self.facts.launch.persistent else equal(count, items),
+        ]
 
     # --- atoms -----------------------------------------------------------------------------------------------------
 
@@ -193,6 +199,7 @@ class Quantities:
         (name,) = rest.atoms()
         q = self._atom(f"{a.text} / {b.text}", self._unknown(a, b, "/"), ranges.floordiv(over, by), lambda _: Quotient(a, b, name))
         self.bounds[name] = [equal(a, q * b + rest), AtLeast(rest), AtLeast(b - rest - 1)]
+        self.rests[name] = a, b
         if not by.positive:
             some = AtLeast(b - 1)
             signs = [implied(AtLeast(a), All((AtLeast(q), AtLeast(a - q), AtLeast(a - rest))))]

@@ -29,6 +29,7 @@ class Arithmetic:
         self.solver = z3.SolverFor("QF_UFNIA")
         self.solver.set("rlimit", rlimit)
         self.known: dict[str, object] = {}
+        self.answered = None
         self.conditions: dict[Row, list] = {}  # what holds where a fact's statement runs: of questions that speak of it
         self.opaque: dict[str, str] = {}  # names of which nothing is known, with what a person calls them
         for name in rows.facts.scalars:
@@ -41,8 +42,9 @@ class Arithmetic:
 
     def consistent(self) -> bool | None:
         """Whether some parameters satisfy the kernel's `require`s: else everything would be proved. None: not known."""
-        found = self.solver.check()
-        return None if found == self.z3.unknown else found == self.z3.sat
+        if self.answered is None:  # the same whatever is asked later: only names of facts come in
+            self.answered = self.solver.check()
+        return None if self.answered == self.z3.unknown else self.answered == self.z3.sat
 
     def satisfiable(self, e: Expr) -> bool | None:
         if (term := self._try(e)) is None:

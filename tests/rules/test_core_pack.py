@@ -21,6 +21,8 @@ from cake_core.source import Source
 (PACK,) = [p for p in find_packs(local=None) if p.name == "core"]
 RULES = {r.id.partition("/")[2]: r for r in PACK.rules}
 ASKING = {slug for slug, r in RULES.items() if isinstance(r.shape, Relation) and asks(r.shape.require, r.definitions)}
+#: Of numbers that are read from memory: tables that a schedule adds, and messages, are not yet known to hold what they do.
+PREVIEW = {"loaded-index", "loaded-overflow"}
 FOLDERS = {slug: r.path.parent for slug, r in RULES.items()}
 BAD = [(slug, p) for slug, f in FOLDERS.items() for p in sorted(f.glob("bad_*.cake"))]
 GOOD = [(slug, p) for slug, f in FOLDERS.items() for p in sorted(f.glob("good_*.cake"))]
@@ -68,7 +70,7 @@ def test_rules_are_written_in_one_style(slug):
     assert not (isinstance(rule.message.pieces[-1], str) and rule.message.pieces[-1].endswith("."))
     assert rule.why.endswith(".") and not rule.title.endswith(".") and rule.help is not None
     assert rule.level is Level.ERROR and rule.kind in (Kind.SAFETY, Kind.LEGALITY)
-    assert rule.status is Status.STABLE
+    assert rule.status is (Status.PREVIEW if slug in PREVIEW else Status.STABLE)
     assert bool(rule.covers) == (slug in ASKING), "what is proved of order covers a category"
 
 

@@ -1,6 +1,6 @@
 cake 1 derived
 kernel share(M: i32, N: i32, X: in f32[N, 2, 128], Y: out f32[M, N, 128])
-  require 1 <= M, M <= 65536, 1 <= N, N <= 65536
+  require 1 <= M, M <= 32768, 1 <= N, N <= 65536
   target sm90
   cluster m = 2
 {
