@@ -14,6 +14,8 @@ difference before keeping it. Lines of the text that begin with `#!` are for the
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +38,15 @@ from cake_core.source import Source
 from cake_core.syntax import parse
 
 UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
+
+
+def pytest_configure(config) -> None:
+    """Proofs that are made once in a run of the tests are known to all its processes, and to no other run."""
+    if "CAKE_CACHE" not in os.environ and not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="cake-proofs-")
+        os.environ["CAKE_CACHE"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
 
 
 @pytest.fixture(scope="session")
