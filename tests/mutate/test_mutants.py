@@ -120,7 +120,7 @@ def test_a_fault_tells_who_found_it():
 
 def test_what_the_compiler_refuses_has_its_codes():
     f, judge = of_text("ring")
-    edit = next(e for e in mutants(f.derived, f.typed, REGISTRY) if e.operator == "place" and e.what.startswith("full"))
+    edit = next(e for e in mutants(f.derived, f.typed, REGISTRY) if e.operator == "place" and e.what.startswith("s:"))
     case = judge.case(edit, edit.kernel)
     assert case.outcome is Outcome.REFUSED and case.codes
 
