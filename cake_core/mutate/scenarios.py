@@ -22,7 +22,7 @@ FIRST = {"cluster.id": 0, "cluster.count": 1}
 
 
 def scenarios_of(facts: Facts, most: int = 6, seed: int = 0) -> tuple[Scenario, ...]:
-    """Up to `most` scenarios of one cluster, cheapest first, that differ in how often the loops run. Raises MachineError where no small sizes
+    """Scenarios of one cluster at up to `most` sizes, cheapest first, that differ in how often the loops run. Raises MachineError where no small sizes
     satisfy the kernel's `require`s."""
     found: dict[tuple[int, int], tuple[int, dict]] = {}
     for sizes in _sizes(facts, Random(seed)):
@@ -41,7 +41,14 @@ def scenarios_of(facts: Facts, most: int = 6, seed: int = 0) -> tuple[Scenario, 
     if not found:
         raise MachineError("no small sizes satisfy the kernel's 'require's: name some")
     chosen = _spread(found, facts, most)
-    return tuple(Scenario(found[k][1]) for k in sorted(chosen, key=lambda k: found[k][0]))
+    return tuple(s for k in sorted(chosen, key=lambda k: found[k][0]) for s in _clusters(facts, found[k][1]))
+
+
+def _clusters(facts: Facts, sizes: dict[str, int]) -> Iterator[Scenario]:
+    """One cluster takes all items; where each has one of its own, the first and the last are looked at."""
+    yield Scenario(sizes)
+    if not facts.launch.persistent and (items := value(facts.launch.items, sizes)) > 1:
+        yield Scenario(sizes, items - 1, items)
 
 
 def _spread(found: dict, facts: Facts, most: int) -> list[tuple[int, int]]:
