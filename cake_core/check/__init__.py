@@ -52,7 +52,8 @@ def checked(
         if asked is not None:
             asked.close()
         sink.add(*(v.finding for v in found if v.finding is not None and not _outside(v)))
-        if outside := [v for v in found if _outside(v)]:
+        outside = [v for v in found if _outside(v)]
+        if outside and all(v.outcome is not Outcome.VIOLATED for v in found):  # what is violated is mended first
             sink.add(not_analysed(outside, rows))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):

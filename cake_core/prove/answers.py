@@ -85,7 +85,7 @@ class Answers:
     def _hang(self, cuts: Cuts) -> Answer:
         """The counts first: what is said of phases is so only where each gets what it counts."""
         for b, what in cuts.protocol.uncovered():
-            return Answer(Standing.VIOLATED, f"{b.text} {what}")
+            return _outside(f"{b.text} {what}")
         return self._told(cuts.blocked(), self._telling.deadlock)
 
     # --- all at once -----------------------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ class Answers:
             except Unanalysed as fault:
                 self._cuts = fault
         if isinstance(self._cuts, Unanalysed):
-            return replace(unknown(self._cuts.what), outside=True)
+            return _outside(self._cuts.what)
         try:
             return ask(self._cuts)
         except Unanalysed as fault:
-            return replace(unknown(fault.what), outside=True)
+            return _outside(fault.what)
 
     def _after_deadlock(self, ask: Callable[[Cuts], Answer]) -> Answer:
         """Cuts are runs only where no run hangs: while one may, that is what is to be mended."""
@@ -196,7 +196,7 @@ class Answers:
         return (
             standing
             if standing.standing is Standing.UNKNOWN
-            else unknown("the kernel can hang, and what else it does is not decided before that is mended")
+            else _outside("the kernel can hang, and what else it does is not decided before that is mended")
         )
 
     def _told(self, found: Found, tell: Callable[..., Answer], *parts) -> Answer:
@@ -242,6 +242,11 @@ def _orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
         yield x, y
     if x is not y and (x.asynchronous or may_lag(y, x)):
         yield y, x
+
+
+def _outside(why: str) -> Answer:
+    """The method does not speak of this, or not yet."""
+    return replace(unknown(why), outside=True)
 
 
 def _stands(s: Stream, event) -> bool:
