@@ -52,7 +52,7 @@ def test_judges_agree_on_every_mutant(name):
     cases = [judge.case(e, e.kernel) for e in mutants(f.derived, f.typed, REGISTRY)]
     assert [told(c) for c in cases if c.outcome not in (*AGREED, Outcome.UNKNOWN)] == []
     found = Counter(c.outcome for c in cases)
-    assert found[Outcome.REJECTED] > len(cases) // 3 and found[Outcome.SAFE] > 0
+    assert found[Outcome.REJECTED] + found[Outcome.CHECKED] > len(cases) // 3 and found[Outcome.SAFE] > 0
     assert judge.case(None, f.derived).outcome is Outcome.SAFE
 
 
