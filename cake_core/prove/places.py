@@ -136,19 +136,28 @@ class _Walker:
         else:
             known = dict.fromkeys(moved, ANY)
             heads, inside, around, within = self._head(node, env, known, path, asked)
+        # What is so at the head of any turn is said of other numbers than what is so behind the last one, which is no turn's head.
+        left = {n: self.places.fresh(n, known[n].meet(WORD), loose=True, carried=True) for n in known}
         if self.asking and self.places.wanted.intersection(moved):
-            for c in self._invariants(env, heads, path, around, node, inside, within):
-                for a in sorted({a for p in leaves([c]) for a in p.atoms() if a.partition("#")[0] in heads}):
-                    self.places.quantities.bounds.setdefault(a, []).append(c)
+            kept = self._invariants(env, heads, path, around, node, inside, within)
+            for values in (heads, left):
+                for c in (c for n, c in enumerate(self._candidates(values)) if n in kept):
+                    for a in sorted({a for p in leaves([c]) for a in p.atoms() if a.partition("#")[0] in heads}):
+                        self.places.quantities.bounds.setdefault(a, []).append(c)
             self.places.entailment.forget()
         if moved:
             asking, self.asking = self.asking, False
             self._counts(node, heads, env, inside, self.block(node.body, inside, (*path, *around), within, False))
             self.asking = asking
+            for n, head in heads.items():
+                (own,), (behind,) = head.atoms(), left[n].atoms()
+                at_head = self.places.quantities.atoms[own]
+                counts = at_head.counts or not at_head.loose
+                self.places.quantities.atoms[behind] = Free(loose=True, carried=True, counts=counts)
             self.places.entailment.forget()
         if record:
             self.block(node.body, inside, (*path, *around), within, True)
-        after = env | heads
+        after = env | left
         done = (denied(self.places.quantities.condition(node.test, after)),) if isinstance(node, While) else ()
         return after, (*path, *done)
 
@@ -191,7 +200,7 @@ class _Walker:
             elif q.number(node.hi, env).constant is None and not _held(node.body, n):
                 q.atoms[name] = Free(loose=True, carried=True, counts=True)
 
-    def _invariants(self, env: Env, heads: Env, path: tuple, around: tuple, node: Loop | While, inside: Env, within: Asked) -> tuple[Condition, ...]:
+    def _invariants(self, env: Env, heads: Env, path: tuple, around: tuple, node: Loop | While, inside: Env, within: Asked) -> list[int]:
         """The candidates that hold in front of the loop and are kept by a turn, all together (Houdini)."""
         left = [n for n, c in enumerate(self._candidates({n: env[n] for n in heads})) if self.places.entailment.holds(c, path)]
         while left:
@@ -200,9 +209,9 @@ class _Walker:
             after = self._candidates({n: reached[n] for n in heads})
             still = [n for n in left if self.places.entailment.holds(after[n], (*path, *assumed, *around))]
             if still == left:
-                return assumed
+                return left
             left = still
-        return ()
+        return []
 
     def _candidates(self, values: Env) -> list[Condition]:
         """Of variables at a loop's head: at most a parameter; and that one is 0 only as long as another is."""

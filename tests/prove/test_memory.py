@@ -146,6 +146,7 @@ def standings(body: str, require: str = "1 <= A, A <= 65536, 1 <= B, B <= 65536,
             "    var n = 0\n    for i in 0 .. A {\n      for j in 0 .. B { n = n + 1 }\n      if n % 5 == 4 { store Y[A + n % 5 - 4] <- 1.0 by 4 }\n    }",
             Standing.VIOLATED,
         ),
+        ("    var n = 0\n    for i in 0 .. A { n = n + 1 }\n    if n > 0 { store Y[n - 1] <- 1.0 by 4 }", Standing.UNKNOWN),
         ("    let n = cluster.id > 0 ? cluster.id - 1 : 0\n    store Y[n] <- 1.0 by 4", Standing.PROVED),
     ],
 )
