@@ -12,7 +12,22 @@ from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
 from cake_core.prove.protocol import Stream
 from cake_core.prove.solve import Cuts, Found, Result
-from cake_core.prove.states import Use, ahead, behind, early, in_flight, in_order, incomplete, lagging, landing, may_lag, may_share, together, uses_of
+from cake_core.prove.states import (
+    Use,
+    ahead,
+    arriving,
+    behind,
+    early,
+    in_flight,
+    in_order,
+    incomplete,
+    lagging,
+    landing,
+    may_lag,
+    may_share,
+    together,
+    uses_of,
+)
 from cake_core.prove.sweep import Asked, sweep
 from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Site
@@ -79,6 +94,10 @@ class Answers:
                     for use in self._uses(cuts, row):
                         if use.asynchronous and use.access.region.memory in ("shared", "tensor"):
                             yield self._told(in_flight(cuts, use), self._telling.left, use)
+            for b in cuts.protocol.barriers.values():
+                for stream in b.arrivals:
+                    if stream.engine is not None:
+                        yield self._told(arriving(cuts, b, stream), self._telling.arriving, b, stream)
 
         return self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
 

@@ -199,6 +199,7 @@ class Numbers:
             self.defined[out.term.decl().name()] = (its, x.term)
         else:
             self.known.append(out.term == x.term)
+            self.exact.append((out.term, x.term))
         self._made[key] = out
         return out
 

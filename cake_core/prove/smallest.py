@@ -18,11 +18,9 @@ from cake_core.prove.numbers import literal
 from cake_core.prove.sums import Sums
 
 #: Steps of one try (`rlimit`), and tries in all.
-STEPS, TRIES = 3_000_000, 600
+STEPS, TRIES = 3_000_000, 1000
 #: Sizes are tried from these on, each at the next value that the launch contract admits.
-LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 4097)
-#: How far up the ladder all sizes together are taken.
-RUNGS = 12
+LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 
 
 def smallest(
@@ -57,7 +55,7 @@ class _Search:
 
     def sizes(self) -> None:
         """Fix the parameters: one cluster where that is enough, then the other sizes in their order."""
-        names = ("cluster.count", *self.numbers.facts.scalars)
+        names = (*self.numbers.facts.scalars, "cluster.count")
         fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
         if fixed is None:
             for name in names:
@@ -69,12 +67,17 @@ class _Search:
         self.lower(z3.Int("cluster.id"))
 
     def _tuples(self, names: tuple[str, ...]) -> Iterator[dict[str, int]]:
-        """Sizes by how many rungs they are up together, then in their order."""
+        """Sizes, few of them above their least first, and by how many rungs they are up together."""
         ladders = [_ladder(self.numbers.parameters[n].range) for n in names]
-        for total in range(RUNGS + 1):
-            for rungs in itertools.product(*(range(min(len(values), total + 1)) for values in ladders)):
-                if sum(rungs) == total and self.tries > 0:
-                    yield dict(zip(names, (values[i] for values, i in zip(ladders, rungs, strict=True)), strict=True))
+        for raised in range(len(names) + 1):
+            for total in range(raised, raised * len(LADDER)):
+                for which in itertools.combinations(range(len(names)), raised):
+                    for rungs in itertools.product(*(range(1, len(ladders[i])) for i in which)):
+                        if sum(rungs) == total and self.tries > 0:
+                            up = dict(zip(which, rungs, strict=True))
+                            yield {n: ladders[i][up.get(i, 0)] for i, n in enumerate(names)}
+            if raised == 0:
+                yield {n: values[0] for n, values in zip(names, ladders, strict=True)}
 
     def _lowered(self, name: str, fixed: dict[str, int]) -> int:
         """The smallest value of one size, the others fixed; sizes that are all right too lie together in most kernels."""

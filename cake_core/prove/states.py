@@ -200,6 +200,14 @@ def in_flight(cuts: Cuts, use: Use) -> Found:
     return cuts.consistent([*ends, then.guard, *active(cuts, use, then)], use.key)
 
 
+def arriving(cuts: Cuts, b: Barrier, a: Stream) -> Found:
+    """The engine's last arrival on its way when all roles of the barrier's CTA have ended: no one has waited for its phase."""
+    cut = cuts.cut
+    ordinal = cut.count(a.agent.key, a.key) - 1
+    ends = [cut.at[k][r.end.number] for k, r in cuts.protocol.runs.items() if r.agent.cta == b.cta]
+    return cuts.consistent([*ends, ordinal >= 0, *(_unseen(cuts, b, ordinal, w) for w in b.waits)], *cuts.protocol.runs)
+
+
 def incomplete(cuts: Cuts, use: Use, site: Site) -> Found:
     """Active when the agent of `site` stands there."""
     then = Moment(use.site, "~", use.run)

@@ -46,6 +46,10 @@ class Telling:
         reason = f"{_verb(use)} of '{use.access.region.name}' (line {use.site.event.span.line}) may still run when {use.agent.text} has ended, {_done(use)}"
         return self._answer(model, reason, self._story(model, (use.run,), use))
 
+    def arriving(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
+        reason = f"the last arrival that an engine brings to {b.text} for {a.agent.text} may still be on its way when the CTA has ended: no one has waited for it"
+        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],)))
+
     def phase(self, model: z3.ModelRef, b: Barrier, w: Stream, s: Stream | None) -> Answer:
         if s is None:
             reason = f"{w.agent.text} can wait for a phase of {b.text} while the one behind it is complete too: the parity lies, and the wait hangs or passes late"
