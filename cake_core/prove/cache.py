@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 #: Kernels that are kept; the oldest go first.
@@ -31,13 +31,18 @@ def folder() -> Path | None:
 @cache
 def method() -> str:
     """The prover itself: its files and the solver's version. Another one proves anew."""
-    from importlib.metadata import version
-
-    h = hashlib.sha256(version("z3-solver").encode())
+    h = hashlib.sha256(_solver())
     for room in ("prove", "facts"):
         for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):
             h.update(path.read_bytes())
     return h.hexdigest()
+
+
+def _solver() -> bytes:
+    """What tells one solver from another, without importing it: its libraries, by size and time."""
+    found = find_spec("z3")
+    libraries = sorted(Path(found.origin).parent.glob("lib/*")) if found is not None and found.origin else []
+    return repr([(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in libraries]).encode()
 
 
 @dataclass(slots=True)
@@ -69,6 +74,8 @@ class Proofs:
         """Write what is new, whole or not at all."""
         if self.path is None or not self.fresh:
             return
+        import tempfile
+
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.path.parent, suffix=".part")

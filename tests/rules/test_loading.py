@@ -286,7 +286,7 @@ def test_a_pack_of_the_command_line_is_judged_and_stands_in_the_manifest(pack, t
     root = pack(PACK, once=rule)
     text = tmp_path / "k.cake"
     text.write_text("cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 1 warp at 0 {\n    warp.sync\n  }\n}\n")
-    run = lambda *args: CliRunner().invoke(app, args)  # noqa: E731
+    run = lambda *args: CliRunner().invoke(app, args)
     assert run("check", str(text)).exit_code == 0
     found = run("check", str(text), "--pack", str(root))
     assert found.exit_code == 1 and "error[acme/once]: role 'a' is small" in found.output
