@@ -26,12 +26,12 @@ RULES = {
     # instances have their own cursors and fragments, and all of their warps execute each statement
     1: Rule(
         {"cluster_of_two_consumers": ("  role math[2]: 1 warpgroup at 4 {\n    var ab_wait = 0\n    var ab_release = 0\n    frag acc:", "64 * math.i +: 64")},
-        ("elaborate/type-unknown-name/slot_of_other_role", "check/core-arrival-count/all_threads", "instructions/core-one-place/store_of_warps"),
+        ("elaborate/type-unknown-name/slot_of_other_role", "rules/arrival-count/bad_all_threads", "instructions/core-one-place/store_of_warps"),
     ),
     # the leader issues and waits; the others learn of it by a barrier
     2: Rule(
         {"ring_in_a_loop": ("if leader {\n          tma.store.wait.read 1\n        }\n        bar.sync 1 threads 128",)},
-        ("elaborate/type-form/leader", "check/core-meeting/cta", "check/core-transaction-bytes/none_expected"),
+        ("elaborate/type-form/leader", "rules/meeting/bad_cta", "rules/transaction-bytes/bad_none_expected"),
     ),
     # one arrival a warp after reconvergence; one a warpgroup where a retired matrix operation was all that read
     3: Rule(
@@ -40,7 +40,7 @@ RULES = {
             "cluster_of_two_consumers": ("ab_empty: mbarrier[4] count 8",),
             "persistent": ("wgmma.wait 0\n        if leader {\n          mbarrier.arrive ab_empty[",),
         },
-        ("derive/derive-mixed-hand-off/on_two_paths", "check/core-arrival-count/too_few", "check/core-arrival-count/on_two_paths"),
+        ("derive/derive-mixed-hand-off/on_two_paths", "rules/arrival-count/bad_too_few", "rules/arrival-count/bad_on_two_paths"),
     ),
     # the newest slot is named, the oldest one given up
     4: Rule(
@@ -128,12 +128,12 @@ RULES = {
             "cluster": ("fence.mbarrier_init\n  }\n  cluster.sync", "  }\n  cluster.sync\n}"),
             "pair": ("tcgen05.alloc tmem_at[0] columns 128", "tcgen05.dealloc tmem_base columns 128"),
         },
-        ("check/core-barrier-init/never", "check/core-tensor-allocation/not_given_back", "derive/derive-no-operation/cluster"),
+        ("rules/barrier-init/bad_never", "rules/tensor-allocation/bad_not_given_back", "derive/derive-no-operation/cluster"),
     ),
-    19: Rule({"pair": ("role epi: 4 warps at 4 on pair",), "persistent": ("role math: 1 warpgroup at 4",)}, ("instructions/ptx-tcgen05-warps/unaligned", "check/core-warp-overlap/same")),
+    19: Rule({"pair": ("role epi: 4 warps at 4 on pair",), "persistent": ("role math: 1 warpgroup at 4",)}, ("instructions/ptx-tcgen05-warps/unaligned", "rules/warp-overlap/bad_same")),
     20: Rule(
         {"pads_and_registers": ("role load: 1 warp at 0 regs 40 pad 3", "role math: 1 warpgroup at 4 regs 232")},
-        ("derive/derive-role-group/three_warps", "check/core-register-budget/two_roles", "check/core-role-word-group/short_pad", "instructions/type-register-count/odd"),
+        ("derive/derive-role-group/three_warps", "rules/register-budget/bad_two_roles", "rules/role-word-group/bad_short_pad", "instructions/type-register-count/odd"),
     ),
     22: Rule({"inline_and_turn": ("acc = acc * 2.0",)}, ("elaborate/type-inline/verb", "elaborate/type-inline/other_meaning")),
     23: Rule({"released_by_warps": ("<- warpsum(v) by 4",)}, ("instructions/core-undistributed/sum_of_a_fragment",)),
@@ -154,6 +154,9 @@ NOT_IMPLEMENTED = {
 def code(case: str) -> str:
     """The code of a golden finding, which must be told first or among others."""
     room, slug, name = case.split("/")
+    if room == "rules":  # of the core pack
+        assert f"error[core/{slug}]" in (ROOT / "rules/core/cake_rules_core/rules" / slug / f"{name}.diag").read_text(), case
+        return f"core/{slug}"
     told = (HERE / room / "cases" / slug / f"{name}.diag").read_text()
     wanted = slug.replace("-", "/", 1)
     assert f"error[{wanted}]" in told, case

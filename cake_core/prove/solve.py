@@ -133,11 +133,10 @@ class Cuts:
 
     def ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
         own = tuple(dict.fromkeys(agents))
-        yield own
-        for between in self._between(frozenset(own)):
-            yield (*own, between)
-        if len(own) + 1 < len(self.protocol.runs) and not near:
-            yield (*own, *(k for k in self.protocol.runs if k not in own))
+        found = [own, *((*own, between) for between in self._between(frozenset(own)))]
+        if not near and all(len(among) < len(self.protocol.runs) for among in found):
+            found.append((*own, *(k for k in self.protocol.runs if k not in own)))
+        yield from found
 
     def _between(self, own: frozenset[str]) -> list[str]:
         """Two agents that share a barrier with each of `own`, those with most partners first."""
