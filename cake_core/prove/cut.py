@@ -42,16 +42,21 @@ class Cut:
     def _position(self, key: str, run: Run) -> None:
         name = self.names[key] = f"A{len(self.names)}!"
         self._renaming[key] = renaming(run, f"@{name}")
-        places = [z3.Bool(f"at {name} {s.number}") for s in run.sites]
+        places = [z3.Bool(f"at {name} {s.number}") for s in run.places]
         self.at[key] = places
         holds = self.positions[key] = [z3.PbEq([(p, 1) for p in places], 1)]
         for guard, number in grouped(run, lambda s: s.guard):
             if not z3.is_true(guard):
                 holds.append(z3.Implies(z3.Or([places[n] for n in number]), self.here(key, guard)))
-        for number_of, what in enumerate(dict.fromkeys(k for s in run.sites for k in s.state if k[0] in COUNTED)):
-            n = self.counts[key, what] = z3.Int(f"n {name} {number_of}")
-            for term, number in grouped(run, lambda s, what=what: s.count(what)):
-                holds.append(z3.Implies(z3.Or([places[i] for i in number]), n == self.here(key, term)))
+        alike: dict[tuple[int, ...], z3.ArithRef] = {}  # what is counted alike everywhere has one variable
+        for what in dict.fromkeys(k for s in run.sites for k in s.state if k[0] in COUNTED):
+            groups = grouped(run, lambda s, what=what: s.count(what))
+            terms = tuple(x for term, number in groups for x in (term.get_id(), number[0]))
+            if terms not in alike:
+                n = alike[terms] = z3.Int(f"n {name} {len(alike)}")
+                for term, number in groups:
+                    holds.append(z3.Implies(z3.Or([places[i] for i in number]), n == self.here(key, term)))
+            self.counts[key, what] = alike[terms]
 
     def here(self, agent: str, term: z3.ExprRef) -> z3.ExprRef:
         """A term of a run, at the position of its agent."""
@@ -111,7 +116,7 @@ class Cut:
         out, ends = [], []
         for key in leads:
             run = self.protocol.runs[key]
-            stops = [s for s in run.sites if s.event is None or (key, s.number) in waits]
+            stops = [s for s in run.places if s.event is None or (key, s.number) in waits]
             out.append(z3.PbEq([(self.at[key][s.number], 1) for s in stops], 1))
             used = [k for agent, k in self.counts if agent == key and k[0] in ("wait", "arrive", "issue", "meet", "commit")]
             for site in stops:
@@ -148,7 +153,7 @@ COUNTED = ("wait", "arrive", "issue", "meet", "commit", "read", "retired", "acce
 def grouped(run: Run, term_of) -> list[tuple[z3.ExprRef, list[int]]]:
     """Places in a row that share a term."""
     out: list[tuple[z3.ExprRef, list[int]]] = []
-    for site in run.sites:
+    for site in run.places:
         term = term_of(site)
         if out and out[-1][0].eq(term):
             out[-1][1].append(site.number)

@@ -8,11 +8,11 @@ in a table), something opaque that equal texts share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import z3
 
-from cake_core.facts.schema import Block, Branch, Drain, Event, Facts, Loop, Set, While
+from cake_core.facts.schema import Arrive, Block, Branch, By, Drain, Event, Facts, Loop, Set, While
 from cake_core.facts.schema import walk as nodes
 from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.printer import expr_text
@@ -52,6 +52,16 @@ class Site:
         return self.state.get(key, ZERO)
 
 
+def _one_place(a: Site, b: Site) -> bool:
+    """Whether a leader's arrivals follow each other with nothing between: no one is held up there, and whoever waits for one of them is
+    no further if the other has come too."""
+    if any(s.event is None or s.event.by is By.ALL or not all(isinstance(x, Arrive) for x in s.acts) for s in (a, b)):
+        return False
+    if len(a.frames) != len(b.frames) or not a.guard.eq(b.guard) or a.state.keys() - b.state.keys():
+        return False
+    return all(k[0] == "arrive" or k in a.state and t.eq(a.state[k]) for k, t in b.state.items())
+
+
 @dataclass(slots=True)
 class Run:
     """All places of one agent, in the order of its text; the last one is its end."""
@@ -64,6 +74,11 @@ class Run:
     def __post_init__(self) -> None:
         met = {f.index.get_id(): f.index for s in self.sites for f in s.frames}
         self.iterations = dict(sorted((str(i), i) for i in met.values()))
+
+    @property
+    def places(self) -> list[Site]:
+        """The first site of each place: a leader's arrivals in a row are one."""
+        return [s for n, s in enumerate(self.sites) if n == 0 or s.number != self.sites[n - 1].number]
 
     @property
     def end(self) -> Site:
@@ -122,7 +137,11 @@ class _Walker:
 
     def site(self, event: Event | None, acts: tuple, state: State, frames: tuple[Frame, ...], guards: tuple) -> None:
         guard = z3.And(guards) if guards else z3.BoolVal(True)
-        self.sites.append(Site(self.agent, len(self.sites), event, acts, frames, guard, dict(state), self.env(state, frames)))
+        number = self.sites[-1].number + 1 if self.sites else 0
+        found = Site(self.agent, number, event, acts, frames, guard, dict(state), self.env(state, frames))
+        if self.sites and _one_place(self.sites[-1], found):
+            found = replace(found, number=number - 1)
+        self.sites.append(found)
 
     # --- events ----------------------------------------------------------------------------------------------------
 
