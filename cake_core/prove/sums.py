@@ -41,6 +41,8 @@ class Sums:
     families: dict[str, Family] = field(default_factory=dict)
     applications: Applications = field(default_factory=lambda: Applications())
     _pairs: dict[tuple[int, int], list[z3.BoolRef]] = field(default_factory=dict)
+    _solver: z3.Solver | None = None
+    _told: int = 0  # how much of what is known the solver has
 
     # --- validity under the kernel's requires ----------------------------------------------------------------------
 
@@ -49,15 +51,26 @@ class Sums:
         claim = z3.simplify(claim)
         if z3.is_true(claim):
             return True
-        return self._known(z3.Not(claim), *given).check() == z3.unsat
+        return self._ask(z3.Not(claim), *given)[0] == z3.unsat
 
-    def _known(self, term: z3.ExprRef, *given: z3.BoolRef) -> z3.Solver:
-        """A solver that knows what is known, and of a term: that it holds, or what lies in it."""
-        s = z3.SolverFor("QF_UFLIA")
-        s.set("rlimit", 400_000)
-        s.add(*self.numbers.known, *given, *([term] if z3.is_bool(term) else []))
-        s.add(*self.lemmas([term, *given]))
-        return s
+    def example(self, term: z3.ArithRef, *given: z3.BoolRef) -> int | None:
+        """A value that a term can have."""
+        found, model = self._ask(term, *given)
+        return model.eval(term, True).as_long() if found == z3.sat else None
+
+    def _ask(self, term: z3.ExprRef, *given: z3.BoolRef) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
+        """Whether a condition can hold, or a number be, with what is known; and how."""
+        if self._solver is None:
+            self._solver = z3.SolverFor("QF_UFLIA")
+            self._solver.set("rlimit", 400_000)
+        self._solver.add(*self.numbers.known[self._told :])
+        self._told = len(self.numbers.known)
+        self._solver.push()
+        self._solver.add(*given, *([term] if z3.is_bool(term) else []), *self.lemmas([term, *given]))
+        found = self._solver.check()
+        model = self._solver.model() if found == z3.sat else None
+        self._solver.pop()
+        return found, model
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
@@ -97,15 +110,10 @@ class Sums:
         for f in self.families.values():
             if f.index != index:
                 continue
-            apart = self._example(step - f.step, inside)
+            apart = self.example(step - f.step, inside)
             if apart is not None and self.holds(step == f.step + apart, inside):
                 return f, apart
         return None
-
-    def _example(self, term: z3.ArithRef, *given: z3.BoolRef) -> int | None:
-        """A value that a term can have."""
-        s = self._known(term, *given)
-        return s.model().eval(term, True).as_long() if s.check() == z3.sat else None
 
     # --- lemmas ----------------------------------------------------------------------------------------------------
 
