@@ -98,9 +98,11 @@ def _guarded(run) -> int:
         click.echo("cake: interrupted", err=True)
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone (`cake ... | head`): say nothing, and keep the interpreter from flushing into the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.BROKEN_PIPE
+        return _reader_gone()
+    except SystemExit as end:  # click ends so itself, with the pipe as the reason
+        if isinstance(end.__context__, BrokenPipeError):
+            return _reader_gone()
+        raise
     except CakeError as error:
         from cake_core.cli.output import print_findings
 
@@ -109,6 +111,12 @@ def _guarded(run) -> int:
     except Exception as error:
         internal_error(error)
         return exits.ENGINE
+
+
+def _reader_gone() -> int:
+    """The reader has gone (`cake ... | head`): say nothing, and keep the interpreter from flushing into the closed pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+    return exits.BROKEN_PIPE
 
 
 def internal_error(error: Exception) -> None:

@@ -159,6 +159,15 @@ def test_an_interrupt_is_130(stranger):
     assert result.exit_code == 130 and result.stderr.endswith("cake: interrupted\n")
 
 
+def test_a_reader_that_goes_away_at_once_is_no_error():
+    """More than a pipe holds is written into one that nobody reads."""
+    code = "import click, cake_core.cli.app as a\n@click.command()\ndef flood(): click.echo('x' * 1_000_000)\na.app.resolve_command = lambda ctx, args: ('flood', flood, args[1:])\na.app.main(['flood'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        p.stdout.close()
+        assert p.stderr.read() == b""
+        assert p.wait() == exits.BROKEN_PIPE
+
+
 def test_a_reader_that_goes_away_is_no_error():
     with subprocess.Popen([*PYTHON, "explain", "--markdown"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.readline()
