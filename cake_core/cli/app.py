@@ -77,6 +77,13 @@ class App(click.Group):
             with formatter.section("Commands of plugins"):
                 formatter.write_dl([(n, f"{c.summary} [{c.source}]" if c.source else c.summary) for n, c in sorted(offered.items())])
 
+    def invoke(self, ctx: click.Context):
+        """As click's, which would end with 1 where the reader has gone."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _reader_gone()
+
     def main(self, args=None, prog_name=None, complete_var=None, standalone_mode=True, **extra):
         """Run, and turn every way to end into an exit code. Nothing but SystemExit leaves here."""
         if not standalone_mode:
@@ -99,10 +106,6 @@ def _guarded(run) -> int:
         return exits.INTERRUPTED
     except BrokenPipeError:
         return _reader_gone()
-    except SystemExit as end:  # click ends so itself, with the pipe as the reason
-        if isinstance(end.__context__, BrokenPipeError):
-            return _reader_gone()
-        raise
     except CakeError as error:
         from cake_core.cli.output import print_findings
 
