@@ -53,7 +53,7 @@ def checked(
             asked.close()
         sink.add(*(v.finding for v in found if v.finding is not None and not _outside(v)))
         outside = [v for v in found if _outside(v)]
-        if outside and all(v.outcome is not Outcome.VIOLATED for v in found):  # what is violated is mended first
+        if outside and not any(d.severity is Severity.ERROR for d in sink.items):  # what is violated is mended first
             sink.add(not_analysed(outside, rows))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):

@@ -42,11 +42,11 @@ from cake_core.ir.flow import conjuncts, walk
 from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.plan import Plan, read_plan
+from cake_core.ir.printer import kernel_text
 from cake_core.ir.types import ELEMENTS, Scalar, Tile
 from cake_core.ir.visit import calls
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
-from cake_core.source import Span
 
 Env = dict[str, Expr]
 
@@ -81,6 +81,7 @@ def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
         barriers=plan.barriers,
         buffers=plan.buffers,
         columns=plan.tensors,
+        text=kernel_text(kernel),
     )
 
 
@@ -194,7 +195,7 @@ class _Scope:
         match s:
             case Declare():
                 return ()
-            case For(pattern, lo, hi):
+            case For():
                 return (self._loop(s),)
             case ir.While(test, _, body):
                 number = self.reader.number()

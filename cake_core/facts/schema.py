@@ -292,6 +292,7 @@ class Facts:
     barriers: dict[str, BarrierPlan]
     buffers: dict[str, BufferPlan]
     columns: dict[str, TensorPlan]
+    text: str = ""  # the derived text that they were read from: types, which rows and printed expressions leave out
 
     def role(self, name: str) -> RoleFacts:
         return next(r for r in self.roles if r.name == name)

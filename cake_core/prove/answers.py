@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
+from cake_core.facts.schema import Access
 from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
 from cake_core.prove.protocol import Stream
@@ -35,7 +36,7 @@ from cake_core.prove.witness import Telling
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
 #: States and seconds of a replay. It decides nothing: it says whether a counterexample was executed.
-SMALL, BRIEF = 5_000, 3.0
+SMALL, BRIEF = 5_000, 30.0
 
 
 @dataclass(slots=True)
@@ -58,6 +59,8 @@ class Answers:
 
     def ordered(self, a: Row, b: Row, given: Conditions) -> Answer:
         conditions = _named(given)
+        if not _accesses(a, b):
+            return unknown("the order of what touches no memory")
         if conditions == {"same_slot", "overlap"} and self._known_at_once(a, b):
             return PROVED
         if conditions is None or "overlap" in conditions and "same_slot" not in conditions:
@@ -69,6 +72,10 @@ class Answers:
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
         conditions = _named(given)
+        if conditions and not _accesses(access, before):
+            return unknown("common bytes with what touches no memory")
+        if "before" in (access.site.part, before.site.part):
+            return _outside("what is complete in front of the roles")
         if conditions == {"same_slot", "overlap"} and self._known_at_once(access, before):
             return PROVED
         if conditions is None or bool(conditions) != (conditions == {"same_slot", "overlap"}):
@@ -80,6 +87,8 @@ class Answers:
     def phase_safe(self, sync: Row, given: Conditions) -> Answer:
         if given:
             return unknown("phases under conditions")
+        if sync.site.part != "role":
+            return _outside("a wait or an arrival outside of the roles")
         if self._known_at_once(sync):
             return PROVED
         return self._after_deadlock(lambda cuts: self._worst(self._phases(cuts, sync)))
@@ -119,18 +128,19 @@ class Answers:
     def _sweep(self, cuts: Cuts) -> Answer:
         """Collect what phases and races ask, ask it together, and note whose questions have no answer. What is outside of the method is
         left to be asked alone."""
-        questions, spans = [], {}
+        spans: dict[tuple[str, ...], range] = {}
         cuts.collecting = collected = []
-        for about, ask in self._common(cuts):
-            start = len(collected)
-            try:
-                ask()
-            except Unanalysed:
-                continue
-            spans[about] = range(start, len(collected))
-        cuts.collecting = None
-        questions = [Asked(*q) for q in collected]
-        safe = sweep(cuts, questions)
+        try:
+            for about, ask in self._common(cuts):
+                start = len(collected)
+                try:
+                    ask()
+                except Unanalysed:
+                    continue
+                spans[about] = range(start, len(collected))
+        finally:  # whatever ends this, no later question is answered by noting it
+            cuts.collecting = None
+        safe = sweep(cuts, [Asked(*q) for q in collected])
         self._swept = {about for about, span in spans.items() if all(n in safe for n in span)}
         return PROVED
 
@@ -261,6 +271,10 @@ def _orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
         yield x, y
     if x is not y and (x.asynchronous or may_lag(y, x)):
         yield y, x
+
+
+def _accesses(*rows: Row) -> bool:
+    return all(isinstance(r.site.act, Access) for r in rows)
 
 
 def _outside(why: str) -> Answer:

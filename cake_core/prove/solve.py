@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import z3
 
-from cake_core.facts.schema import Facts
+from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Facts, Wait, events
 from cake_core.prove.agents import agents_of
 from cake_core.prove.cut import Cut
 from cake_core.prove.numbers import Numbers, digest
@@ -17,6 +17,7 @@ from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
 from cake_core.prove.smallest import smallest
 from cake_core.prove.sums import Sums
+from cake_core.prove.text import Unanalysed
 
 #: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
 RLIMIT = 20_000_000
@@ -72,6 +73,7 @@ class Cuts:
     _partners: dict[str, set[str]] | None = None
 
     def __post_init__(self) -> None:
+        _only_in_roles(self.facts)
         self.sums = Sums(Numbers(self.facts))
         self.protocol = Protocol(self.facts, self.sums, runs_of(agents_of(self.facts), self.facts, self.sums))
         self.cut = Cut(self.protocol)
@@ -166,6 +168,15 @@ class Cuts:
             self._relations[among] = digest("\n".join(sorted(canonical(t.sexpr()) for t in self.cut.consistent(frozenset(among)))))
         asked = "\n".join(canonical(t.sexpr()) for t in state)
         return digest("\n".join([*(self._texts[a] for a in among), self._relations[among], asked]))
+
+
+def _only_in_roles(facts: Facts) -> None:
+    """Runs are those of roles: what is handed over outside of them is not among their counts."""
+    for e in events((*facts.before, *facts.after)):
+        for a in e.acts:
+            pending = isinstance(a, Access) and not isinstance(a.completion, AtOnce)
+            if pending or isinstance(a, Wait | Arrive | EngineArrive | Commit | Drain):
+                raise Unanalysed(f"'{e.op}' outside of the roles", e.span)
 
 
 def _checked(solver: z3.Solver) -> Found:

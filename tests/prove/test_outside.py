@@ -1,0 +1,76 @@
+"""What the method does not speak of is unknown, and no way to end makes it a proof."""
+
+from __future__ import annotations
+
+import pytest
+
+from cake_core.facts import facts_of, rows_of
+from cake_core.pipeline import frontend
+from cake_core.plugins import load_registry
+from cake_core.prove.answers import Answers
+from cake_core.rules.predicates import Given, Standing
+from cake_core.source import Source
+
+REGISTRY = load_registry()
+TEXT = """cake 1 derived
+kernel k(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
+  require 1 <= R, R <= 65536
+  target sm90
+{
+  launch R persistent
+  shared s: f32[2][256] at 0
+  barrier full: mbarrier[1] count 1 at 2048
+  if leader {
+    mbarrier.init full
+    fence.mbarrier_init
+  }
+  cta.sync
+  SETUP
+  role work: 2 warps at 0 {
+    var n = 0
+    frag x: f32[256] vec 4 layout vector
+    for r in cluster.id .. R step cluster.count {
+      x = load(X[r, 0 +: 256], by = 16)
+      store s[n % 2] <- x by 16
+      bar.sync 1 threads 64
+      x = load(s[n % 2], by = 16)
+      store Y[r, 0 +: 256] <- x by 16
+      n = n + 1
+    }
+  }
+}
+"""
+
+
+def rows(setup: str):
+    front = frontend(Source("k.cake", TEXT.replace("  SETUP\n", f"  {setup}\n" if setup else "")), REGISTRY)
+    return rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
+
+
+@pytest.mark.parametrize("setup", ["mbarrier.wait full[0] parity 0", "if leader { mbarrier.arrive full[0] }"])
+def test_what_is_handed_over_in_front_of_the_roles_is_not_counted(setup):
+    answer = Answers(rows(setup)).deadlock_free(())
+    assert answer.standing is Standing.UNKNOWN and answer.outside and "outside of the roles" in answer.reason
+    assert Answers(rows("")).deadlock_free(()).standing is Standing.PROVED
+
+
+def test_a_sweep_that_breaks_off_proves_nothing(monkeypatch):
+    def broken(*_):
+        raise RecursionError
+
+    found = rows("")
+    answers = Answers(found)
+    monkeypatch.setattr(Answers, "_common", lambda self, cuts: iter([(("x",), broken)]))
+    a, b = (r for r in found["access"] if r.site.act.region.name == "s")
+    given = (Given("same_slot", (a, b)), Given("overlap", (a, b)))
+    with pytest.raises(RecursionError):
+        answers.ordered(a, b, given)
+    assert answers._cuts.collecting is None
+
+
+def test_a_wait_touches_no_bytes():
+    found = rows("")
+    access, meeting = found["access"][0], found["meet"][0]
+    given = (Given("same_slot", (access, meeting)), Given("overlap", (access, meeting)))
+    assert Answers(found).ordered(access, meeting, given).standing is Standing.UNKNOWN
+    assert Answers(found).completes(access, meeting, given).standing is Standing.UNKNOWN
