@@ -5,7 +5,8 @@
 `cake --help`, `cake check` and `cake build --emit ptx` of the matrix product, each in new processes, in turn. Processor time is user and system
 time of the child; it is what counts on a machine that does other things too. Twice: with the bytecode that Python keeps of every
 module (an installed wheel has it, and so has a checkout from its second command on), and `no bytecode`, where Python may not keep
-it (PYTHONDONTWRITEBYTECODE) and the compiler's own modules are compiled in each process. Needs no torch.
+it (PYTHONDONTWRITEBYTECODE) and the compiler's own modules are compiled in each process. Proofs are made
+anew in each process (CAKE_CACHE is empty). Needs no torch.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ COMMANDS = {
 def measured(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
     """Milliseconds of processor time and of wall time of one process."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "cake_core", *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([sys.executable, "-m", "cake_core", *command], cwd=ROOT, env=environment | {"CAKE_CACHE": ""}, stdout=subprocess.DEVNULL, check=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), 1e3 * wall
 
