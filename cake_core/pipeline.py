@@ -78,6 +78,7 @@ def build(
     assembler: Assembler | None = None,
     book: Rulebook | None = None,
     prove: bool = False,
+    violated: bool = False,
     on_step=lambda step: None,
 ) -> Build:
     """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
@@ -85,7 +86,9 @@ def build(
     `program`: the text, where it was parsed already. `kernel`: which of a text with several. `arch`: which of its targets, by
     exact name; may be left out where it has one.
     `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `prove`: ask the prover
-    what rules ask; without it those rules are left out, and the manifest says what is not analysed. `on_step` is told the name of each step as it starts.
+    what rules ask; without it those rules are left out, and the manifest says what is not analysed. `violated`, for tests of what goes wrong on
+    hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
+    `on_step` is told the name of each step as it starts.
     """
     front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)
     program, chosen, target = front.program, front.chosen, front.arch
@@ -95,7 +98,8 @@ def build(
     book = book or rulebook()
     judged = checked(typed, registry, target, book, prover() if prove else None)
     findings += judged.findings
-    if any(d.severity is Severity.ERROR for d in findings):
+    wrong = tuple(sorted({d.code for d in findings if d.severity is Severity.ERROR}))
+    if wrong and not violated:
         raise CakeError(*findings)
 
     on_step("lower")
@@ -111,7 +115,9 @@ def build(
 
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
-    manifest, files = artifact_files(source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.covered)
+    manifest, files = artifact_files(
+        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.covered, wrong
+    )
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
 
@@ -212,7 +218,9 @@ def _listed(names) -> str:
 # --- the artifact ------------------------------------------------------------------------------------------------
 
 
-def artifact_files(source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, covered) -> tuple[Manifest, dict[str, bytes]]:
+def artifact_files(
+    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, covered, violated
+) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
     files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
@@ -243,6 +251,7 @@ def artifact_files(source, registry, arch, schedule, typed, consts, lowered, ass
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
         unproved=(*(c for c in SAFETY if c not in covered), *((NOT_AT_ONCE,) if lowered.plan.mates else ())),
+        violated=violated,
         compiler=compiler(registry, book, assembled),
         hashes=hashes,
         assembled=usage(assembled) if assembled else None,

@@ -31,14 +31,16 @@ NO_REFERENCE = "no reference: outputs were only checked for unwritten elements a
 _OF_A_SHAPE, _FATAL, _DIRTY = "runtime/out-of-memory", "runtime/device-fault", "runtime/workspace"
 
 
-def run_artifact(folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0) -> RunReport:
+def run_artifact(
+    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0, *, violated: bool = False
+) -> RunReport:
     """Run the kernel on each shape (default: the companion's) and compare with the companion's reference.
 
     Outputs are poisoned with NaN and lie between guard bands. Without a companion inputs are random and there is no
     reference. A shape that the contract refuses, or that faults, is reported as such; what concerns every shape (no GPU,
-    another architecture, a broken companion) raises CakeError.
+    another architecture, a broken companion) raises CakeError. `violated`: as `load` has it.
     """
-    kernel, beside, cases = _open(folder, companion, shapes, "shapes")
+    kernel, beside, cases = _open(folder, companion, shapes, "shapes", violated)
     cuda = driver()
     info = device_info(cuda, device)
     results: list[ShapeReport] = []
@@ -57,12 +59,14 @@ def run_artifact(folder: Path, companion: Path | None, shapes: list[dict[str, in
     return RunReport(kernel.name, kernel.manifest.arch, str(folder), info, seed, beside is not None, ok, tuple(results), notes, kernel.unproved)
 
 
-def bench_artifact(folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0) -> BenchReport:
+def bench_artifact(
+    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0, *, violated: bool = False
+) -> BenchReport:
     """Time the kernel on each shape (default: the companion's `bench_shapes`, else its shapes) by events of the driver.
 
     Arrays stay in place between launches, so small ones are read from cache. Raises as `run_artifact` does.
     """
-    kernel, beside, cases = _open(folder, companion, shapes, "bench_shapes")
+    kernel, beside, cases = _open(folder, companion, shapes, "bench_shapes", violated)
     cuda = driver()
     info = device_info(cuda, device)
     results: list[BenchResult] = []
@@ -90,8 +94,10 @@ def device_info(cuda: Driver, device: int) -> DeviceInfo:
     )
 
 
-def _open(folder: Path, companion: Path | None, shapes: list[dict] | None, which: str) -> tuple[Kernel, Companion | None, list[dict]]:
-    kernel = load(folder)
+def _open(
+    folder: Path, companion: Path | None, shapes: list[dict] | None, which: str, violated: bool
+) -> tuple[Kernel, Companion | None, list[dict]]:
+    kernel = load(folder, violated=violated)
     beside = load_companion(companion) if companion else None
     if not shapes and beside:
         shapes = list(beside.call(which if hasattr(beside.module, which) else "shapes"))

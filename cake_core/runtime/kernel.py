@@ -94,7 +94,8 @@ class Kernel:
 
     def __repr__(self) -> str:
         unproved = f", unproved: {', '.join(self.unproved)}" if self.unproved else ""
-        return f"<cake kernel {self.signature} for {self.manifest.arch}{unproved}>"
+        violated = f", violated: {', '.join(self.manifest.violated)}" if self.manifest.violated else ""
+        return f"<cake kernel {self.signature} for {self.manifest.arch}{unproved}{violated}>"
 
     def __call__(self, *args: Any, stream: Any = None, plan: Plan | None = None, **kwargs: Any) -> Any:
         given = name_arguments(self._signature, args, kwargs)
@@ -333,9 +334,10 @@ def allocate(shape: tuple[int, ...], elem: str, like: Any, device: int, cuda: Dr
     return DeviceArray(shape, elem, device, cuda)
 
 
-def load(folder: str | Path) -> Kernel:
+def load(folder: str | Path, *, violated: bool = False) -> Kernel:
     """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call.
 
-    Raises ArtifactError (`runtime/artifact-*`) where the folder is no whole artifact of this version.
+    `violated`: also one whose text the verifier refused, which is built for tests of what goes wrong. Raises ArtifactError
+    (`runtime/artifact-*`) where the folder is no whole artifact of this version, `runtime/violated` where it is such a one.
     """
-    return Kernel(read_artifact(folder))
+    return Kernel(read_artifact(folder, violated))

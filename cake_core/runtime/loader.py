@@ -29,14 +29,21 @@ class LoadedArtifact:
     assumes: bytes | None = None
 
 
-def read_artifact(folder: str | Path) -> LoadedArtifact:
+def read_artifact(folder: str | Path, violated: bool = False) -> LoadedArtifact:
     """Read and verify `manifest.json`, `kernel.cubin`, of a portable kernel `kernel.ptx`, and `assumes.ptx` where there is one.
 
-    Raises ArtifactError."""
+    `violated`: take one whose text the verifier refused too. Raises ArtifactError."""
     folder = Path(folder)
     if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long or in a closed folder
         raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
     manifest = read_manifest(folder)
+    if manifest.violated and not violated:
+        raise ArtifactError(
+            "runtime/violated",
+            f"'{manifest.kernel}' in '{folder}' was built from a text that the verifier refuses: {', '.join(manifest.violated)}",
+            why="it may hang, write where it should not, or give other results each time",
+            fix="mend the text and build it again; a test of what goes wrong gives 'violated=True'",
+        )
     cubin = _read(folder, CUBIN, "runtime/artifact-no-cubin", "it was built without an assembler; install one and build again")
     _as_built(folder, manifest, CUBIN, cubin)
     if reason := _elf_fault(cubin):
@@ -131,6 +138,7 @@ def _verify(m: Manifest) -> None:
     _need(isinstance(m.portable, bool), f"portable is {m.portable!r}")
     _need(isinstance(m.entry, str) and m.entry.isascii() and bool(m.entry), f"entry is {m.entry!r}")
     _need(isinstance(m.hashes, dict), "hashes is no table")
+    _need(all(isinstance(c, str) for c in m.violated), "violated is no list of codes")
 
 
 def _entry_param(e: EntryParamInfo, kinds: Mapping[str, Container]) -> None:

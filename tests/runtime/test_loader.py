@@ -43,6 +43,22 @@ def test_a_loaded_kernel_says_what_it_is(artifact, fakes):
     assert k.unproved == ("races",) and "unproved: races" in repr(k)
 
 
+def test_what_the_verifier_refused_is_loaded_only_on_request(artifact, fakes):
+    folder = artifact(fakes.SCALE, violated=("core/slot-race", "core/deadlock"))
+    d = refused(folder)
+    assert d.code == "runtime/violated" and "core/slot-race, core/deadlock" in d.message
+    k = load(folder, violated=True)
+    assert k.manifest.violated == ("core/slot-race", "core/deadlock") and "violated: core/slot-race" in repr(k)
+    assert not load(artifact(fakes.SCALE), violated=True).manifest.violated
+
+
+def test_a_manifest_of_before_there_was_the_mark_is_not_violated(artifact, fakes):
+    folder = artifact(fakes.SCALE)
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "violated"}))
+    assert load(folder).manifest.violated == ()
+
+
 @pytest.mark.parametrize("name, code", [("manifest.json", "artifact-no-manifest"), ("kernel.cubin", "artifact-no-cubin")])
 def test_a_missing_file(artifact, fakes, name, code):
     folder = artifact(fakes.SCALE)
@@ -113,6 +129,7 @@ SCALE_PARAMS = lambda fakes: [asdict(p) for p in fakes.SCALE.params]  # noqa: E7
         {"entry": ""},
         {"params": 3},
         {"hashes": []},
+        {"violated": [7]},
         {"nonsense": 1},
     ],
     ids=str,
