@@ -24,7 +24,7 @@ kernel grouped_ahead(E: i32, T: i32, N: i32, OFF: in i32[E + 1], A: in bf16[T, 6
       wgmma.wait 0
       release ab
       store D[r0 +: 64, n * 128 +: 128] <- bf16(acc) clip r1
-      store NEXT[t.n] <- t.next.r1 - t.next.r0
+      store NEXT[t.n % 1024] <- t.next.r1 - t.next.r0
     }
   }
 }
