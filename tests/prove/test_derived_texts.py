@@ -31,7 +31,7 @@ NOT_ANALYSED = {"on_demand", "on_demand_cluster", "on_demand_raster", "rows_on_d
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.stem)
 def test_a_text_of_derivation_holds(path):
     text = path.read_text()
-    targets = re.search(r"^  target (.*?)( *#.*)?$", text, re.M)[1].split(", ")
+    targets = re.search(r"^  target (.*?)( *#.*)?$", text, re.MULTILINE)[1].split(", ")
     front = frontend(Source(path.name, text), REGISTRY, "sm90" if "sm90" in targets else targets[0])
     rows = rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
     left = [v for v in judge(ASKING, rows, Prover(rows)) if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)]
