@@ -77,7 +77,10 @@ class Access:
     shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb.
 
     `clips`: of a tile of a tensor, what lies past the extents is left alone (S12); False: all of it is touched. `width`: the address of
-    each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it."""
+    each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it.
+
+    `order`: what else an access orders, "acquire", "release" or "acq_rel", and `scope` among which threads, "cta", "cluster", "gpu" or "sys" (PTX
+    ISA, memory consistency model); None: nothing."""
 
     place: Expr
     mode: Mode
@@ -88,6 +91,8 @@ class Access:
     atomic: bool = False
     clips: bool = True
     width: int | None = None
+    order: str | None = None
+    scope: str | None = None
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
@@ -138,7 +139,7 @@ def _assigned(body: ir.Block):
             yield from (b.name for b in s.bindings)
 
 
-def _chosen(s: Stmt) -> dict[int, Expr]:
+def _chosen(roots: Iterable) -> dict[int, Expr]:
     """The condition under which each place is touched that stands in an arm of `c ? a : b`, by the identity of its expression: the
     arm that is not chosen reads nothing."""
     out: dict[int, Expr] = {}
@@ -159,9 +160,8 @@ def _chosen(s: Stmt) -> dict[int, Expr]:
                     if f.name not in ("span", "type"):
                         look(getattr(node, f.name), under)
 
-    if not isinstance(s, For | If | ir.While):
-        for f in fields(s):
-            look(getattr(s, f.name), None)
+    for x in roots:
+        look(x, None)
     return out
 
 
@@ -196,12 +196,15 @@ class _Scope:
             case Declare():
                 return ()
             case For():
-                return (self._loop(s),)
+                asked = self._asked((s.lo, s.hi, s.words.get("step")), by, warp)
+                return (*asked, self._loop(s))
             case ir.While(test, _, body):
+                asked = self._asked((test,), by, warp)
                 number = self.reader.number()
-                return (While(number, self.value(test), self.block(body), s.span),)
+                again = self._asked((test,), by, warp) if asked else ()
+                return (*asked, While(number, self.value(test), (*self.block(body), *again), s.span))
             case If():
-                return self._if(s, by, warp)
+                return (*self._asked((s.test,), by, warp), *self._if(s, by, warp))
         return self._event(s, by, warp)
 
     def value(self, e: Expr) -> Expr:
@@ -259,7 +262,7 @@ class _Scope:
 
     def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
         effects = effects_of(s, self.reader.registry)
-        chosen = _chosen(s)
+        chosen = _chosen(getattr(s, f.name) for f in fields(s))
         acts = tuple(self._act(e, chosen) for e in effects if not isinstance(e, declared.Attribute))
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
@@ -269,6 +272,16 @@ class _Scope:
             return ()
         op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))
         return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said),)
+
+    def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None) -> tuple[Event, ...]:
+        """What a condition, or a loop's bounds, touch in memory when they are evaluated; of a `while` in front of each round."""
+        made = [(c, self._touches(c)) for e in exprs if e is not None for c in calls(e)]
+        chosen = _chosen(exprs)
+        acts = tuple(self._act(e, chosen) for c, touches in made if touches for e in self.reader.registry.functions[c.name].effects(c))
+        if not acts:
+            return ()
+        first = next(c for c, touches in made if touches)
+        return (Event(self.reader.number(), first.name, by, warp, acts, (), first.span),)
 
     def _touches(self, call: Call) -> bool:
         function = self.reader.registry.functions.get(call.name)
@@ -364,7 +377,7 @@ class _Scope:
             case declared.Access():
                 cta, when = (None if x is None else self.value(x) for x in (e.cta, chosen.get(id(e.place))))
                 done = self._completion(e.completion)
-                return Access(self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when)
+                return Access(self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope)
             case declared.BarrierInit(barrier):
                 return Init(root(barrier).id)
             case declared.BarrierWait(barrier, parity):

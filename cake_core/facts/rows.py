@@ -359,6 +359,8 @@ class _Order:
             "atomic": a.atomic,
             "clips": a.clips,
             "width": a.width,
+            "sem": a.order,
+            "scope": a.scope,
             "cta": a.cta,
         }
 

@@ -107,8 +107,8 @@ Completion = AtOnce | WithGroup | WithBytes | WithCommit
 @frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
-    element of shared memory leaves there, where that is an integer and known. `clips`, `width`: as of `effects.Access`. `when`: the condition
-    under which its statement does it, where one of its expressions chooses."""
+    element of shared memory leaves there, where that is an integer and known. `clips`, `width`, `order`, `scope`: as of `effects.Access`. `when`:
+    the condition under which its statement does it, where one of its expressions chooses."""
 
     region: Region
     mode: Mode
@@ -121,6 +121,8 @@ class Access:
     clips: bool = True
     width: int | None = None
     when: Expr | None = None
+    order: str | None = None
+    scope: str | None = None
 
 
 @frozen

@@ -171,3 +171,14 @@ def test_the_command_prints_rows_and_refuses_an_unknown_relation(tmp_path):
     assert CliRunner().invoke(app, ["facts", str(path), "--relation", "nope"]).exit_code == 2
     path.write_text("cake 1\nkernel k(\n")
     assert CliRunner().invoke(app, ["facts", str(path)]).exit_code == 1
+
+
+def test_what_conditions_and_bounds_read_is_there(rows):
+    body = (
+        "while load(n[0], by = 4) < 3 { fence.proxy.async }",
+        "if load(n[1], by = 4) == 1 { fence.proxy.async }",
+        "for j in 0 .. load(n[2], by = 4) { fence.proxy.async }",
+    )
+    found = rows(derived(*body, head="").replace("  barrier full", "  shared n: i32[4] at 32768\n  barrier full"))
+    reads = [(a["op"], a["lo"][0].value, a["loop"] is not None) for a in found["access"] if a["buffer"] == "n"]
+    assert reads == [("load", 0, False), ("load", 0, True), ("load", 1, False), ("load", 2, False)], "a `while` asks again behind each round"

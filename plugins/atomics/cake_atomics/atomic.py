@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_atomics.place import ORDER, SCOPE, SUFFIX, address, check_element, one_writer, qualifiers
+from cake_atomics.place import ORDER, SCOPE, SUFFIX, address, check_element, one_writer, ordering, qualifiers
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
 from cake_core.frozen import frozen
@@ -49,7 +49,8 @@ class Atomic(Function):
 
     def effects(self, call: Call) -> tuple[Effect, ...]:
         target = call.positional[0]
-        return tuple(Access(target, mode, issuer=Issuer.WARP, atomic=True) for mode in (Mode.READ, Mode.WRITE))
+        ordered = ordering(call.options.get("order"), call.options.get("scope"), target)
+        return tuple(Access(target, mode, issuer=Issuer.WARP, atomic=True, **ordered) for mode in (Mode.READ, Mode.WRITE))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         target, *values = call.positional

@@ -57,6 +57,14 @@ def qualifiers(order: Expr | None, scope: Expr | None, space: str, orders: tuple
     return f".{word(order, orders, 'order', 'relaxed')}.{found}"
 
 
+def ordering(order: Expr | None, scope: Expr | None, target: Expr) -> dict[str, str]:
+    """The same as an effect says it, `order` and `scope`; nothing of an access that orders nothing else."""
+    if not isinstance(order, Name) or order.id == "relaxed":
+        return {}
+    default = "cta" if getattr(target.type, "space", None) == "shared" else "gpu"
+    return {"order": order.id, "scope": scope.id if isinstance(scope, Name) else default}
+
+
 def one_writer(target: Expr, value: Level, warps: int, name: str, at: Expr) -> Level:
     """Among which threads the access is the same: one of them makes it. Raises CakeError where warps would repeat each other."""
     found = max(value, level(target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cake_atomics.place import SCOPES, SPACES, SUFFIX, address, check_type, qualifiers
+from cake_atomics.place import SCOPES, SPACES, SUFFIX, address, check_type, ordering, qualifiers
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
 from cake_core.frozen import frozen
@@ -127,7 +127,8 @@ class Red(Operation):
         scalar = isinstance(op.value.type, Scalar)
         issuer = Issuer.LEADER if scalar and _writer(op) <= Level.INSTANCE else Issuer.WARP
         reads = () if scalar else tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True))
+        ordered = ordering(op.words.get("order"), op.words.get("scope"), target)
+        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, **ordered))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

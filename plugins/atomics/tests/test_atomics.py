@@ -83,6 +83,9 @@ def test_types_and_effects():
     assert let("atomic.add(n[warp], 1)", warps=2).type == Scalar(U32, Level.WARP)
     effects = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1)"))
     assert [(e.mode, e.atomic) for e in effects] == [(Mode.READ, True), (Mode.WRITE, True)]
+    assert [(e.order, e.scope) for e in effects] == [(None, None)] * 2, "relaxed orders nothing else"
+    ordered = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1, order = acq_rel, scope = cluster)"))
+    assert [(e.order, e.scope) for e in ordered] == [("acq_rel", "cluster")] * 2
 
 
 # --- operations
