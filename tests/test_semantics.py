@@ -98,7 +98,7 @@ RULES = {
             "elaborate/type-while-test/warps",
         ),
     ),
-    11: Rule({"moe/moe_grouped_sm90": ("assume OFF[0] == 0", "load(OFF[t_next")}, ("elaborate/type-require/assume", "elaborate/type-operand/contract_of_an_output", "elaborate/type-write-only/element", "elaborate/type-not-implemented/read_outside_roles")),
+    11: Rule({"moe/moe_grouped_sm90": ("assume OFF[0] == 0", "load(OFF[t_next"), "read_outside": ("cta.sync\n  grid.wait\n  let first = load(N[0], by = 4)",)}, ("elaborate/type-require/assume", "elaborate/type-operand/contract_of_an_output", "elaborate/type-write-only/element", "elaborate/type-read-outside/inout")),
     12: Rule(
         {"filled_by_threads": ("x = load(A[i * 256 +: 256], fill = 0, by = 4)", "store B[i * 256 +: 256] <- y by 4")},
         ("elaborate/type-out-of-range/too_long", "instructions/type-clip/buffer", "instructions/ptx-access-width/fragment"),
@@ -146,7 +146,6 @@ NOT_IN_THIS_VERSION = {21: None}
 NOT_IMPLEMENTED = {
     "two schedules": "elaborate/type-not-implemented/two_schedules",
     "two producers": "elaborate/type-not-implemented/two_producers",
-    "reads outside roles": "elaborate/type-not-implemented/read_outside_roles",
     "alias in tensor memory": "elaborate/type-not-implemented/alias_in_tensor_memory",
 }
 

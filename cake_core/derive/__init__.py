@@ -12,6 +12,7 @@ from cake_core.derive.dynamic import OnDemand, free_warp, on_demand, waits_for_g
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
+from cake_core.derive.outside import known_at_launch, reads
 from cake_core.derive.pipelines import Planner
 from cake_core.derive.ragged import expand_ragged
 from cake_core.derive.received import received
@@ -24,7 +25,7 @@ from cake_core.effects import Access, ByCommit, BySignal, Fence, Proxy, Rendezvo
 from cake_core.ir.flow import walk
 from cake_core.ir.aliases import declared_mates
 from cake_core.ir.build import by_leader, lift
-from cake_core.ir.nodes import Block, Declare, Int, Kernel, Let, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
+from cake_core.ir.nodes import Block, Declare, Int, Kernel, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
 from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
@@ -90,6 +91,8 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         sink=sink,
         fresh=fresh,
     )
+    with sink.collecting():
+        read = reads(kernel, frame)
     roles = []
     for role in kernel.roles:
         with sink.collecting(role=role.name):
@@ -102,7 +105,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     named.check(kernel, arch, sink)
     sink.stop_if_errors()
     params = (*kernel.params, *(schedule.params if schedule is not None else ()))
-    return replace(kernel, params=params, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, roles, registry, arch, cluster))
+    return replace(kernel, params=params, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, read, roles, registry, arch, cluster))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -251,10 +254,10 @@ def _header(role: Role, p: Placed) -> Role:
 
 
 def _assemble(
-    kernel: Kernel, schedule: Schedule | None, memory, tensor: TensorMemory | None, plans, protocol, roles: list[Role], registry, arch, cluster: int
+    kernel: Kernel, schedule: Schedule | None, memory, tensor: TensorMemory | None, plans, protocol, read: Block, roles: list[Role], registry, arch, cluster: int
 ) -> Block:
-    """The kernel's body: lets, launch, memory, barrier initialisation, tensor memory, roles, exit (S18)."""
-    lets: list[Stmt] = [s for s in kernel.body if isinstance(s, Let)]
+    """The kernel's body: lets, launch, memory, barrier initialisation, tensor memory, what is read, roles, exit (S18)."""
+    lets = known_at_launch(kernel, registry)
     prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
     at = next((s.span for s in kernel.body if isinstance(s, Tiles)), kernel.span)
     prologue = tuple(replace(s, span=at, operands=tuple(replace(e, span=at) for e in s.operands)) if isinstance(s, Op) else s for s in prologue)
@@ -280,4 +283,4 @@ def _assemble(
             leave += [meet("warp"), meet("cta")]  # the leader of a role may come alone
         after = find(Fence, lambda e: e.kind == "tensor_after", "a fence of the tensor engine")
         leave.append(by_first_warp((meet("warp"), after, *tensor.free)))
-    return (*lets, *prologue, *memory, *setup, *roles, *leave)
+    return (*lets, *prologue, *memory, *setup, *read, *roles, *leave)

@@ -175,7 +175,7 @@ class Body(DeriveContext):
         effects = [e for s in walk(self.of.body) for e in effects_of(s, self.frame.registry)]
         self.written = frozenset(root(e.place).id for e in effects if self._crosses(e))
         self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
-        body = (*self._block(self.of.body), *(t for p in self.frame.plans.values() if f"{p.name}_fill" in cursors for t in self._last_releases(p)))
+        body = (*self.block(self.of.body), *(t for p in self.frame.plans.values() if f"{p.name}_fill" in cursors for t in self._last_releases(p)))
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
         start += tuple(replace(s, span=self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
         return replace(self.of, body=(*start, *body))
@@ -193,7 +193,7 @@ class Body(DeriveContext):
         s = self.frame.schedule
         return self.frame.counter if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)) else None
 
-    def _block(self, block: Block) -> Block:
+    def block(self, block: Block) -> Block:
         out: list[Stmt] = []
         outside = self.fragments
         for n, s in enumerate(block):
@@ -217,19 +217,19 @@ class Body(DeriveContext):
         where the loop does not run at all, so must the first one behind it."""
         before = self.unfenced
         self.unfenced = list(before)
-        out = self._block(block)
+        out = self.block(block)
         if self.unfenced != before and self.unfenced:
             self.unfenced = [*before, *self.unfenced]
-            out = self._block(block)
+            out = self.block(block)
         self.unfenced = [*before, *(x for x in self.unfenced if x not in before)]
         return out
 
     def _branches(self, then: Block, other: Block | None) -> tuple[Block, Block | None]:
         before = self.unfenced
         self.unfenced = list(before)
-        first = self._block(then)
+        first = self.block(then)
         left, self.unfenced = self.unfenced, list(before)
-        second = self._block(other) if other is not None else None
+        second = self.block(other) if other is not None else None
         self.unfenced = [*left, *(x for x in self.unfenced if x not in left)]
         return first, second
 
@@ -248,7 +248,7 @@ class Body(DeriveContext):
             case For() | While():
                 return (replace(self._functions(s), body=self._loop(s.body)),)
             case Group():
-                return joined_group(s, self._block(s.body), self.frame.registry, self.arch)
+                return joined_group(s, self.block(s.body), self.frame.registry, self.arch)
             case If():
                 head = self._functions(s)
                 then, other = self._branches(s.then, s.other)
@@ -288,7 +288,7 @@ class Body(DeriveContext):
 
     def _items(self, s: For) -> Block:
         schedule = self.frame.schedule
-        body = self._loop(s.body) if schedule.persistent else self._block(s.body)
+        body = self._loop(s.body) if schedule.persistent else self.block(s.body)
         if counter := self._item_counter():
             body = (*body, assign(counter, add(counter, 1), s.span))
         carried = tuple(self._functions(b) for b in schedule.carried_as(s.pattern))

@@ -12,6 +12,7 @@ from cake_core.elaborate.expressions import Expressions
 from cake_core.elaborate.grouped import Grouped
 from cake_core.elaborate.guards import Guards
 from cake_core.elaborate.operations import Operations
+from cake_core.elaborate.outside import Outside
 from cake_core.elaborate.pairs import PAIR, Pairs
 from cake_core.elaborate.reach import Reach, holds
 from cake_core.elaborate.requires import ranges_of
@@ -45,7 +46,7 @@ def elaborate(kernel: Kernel, registry, arch: Architecture | None, *, derived: b
     return Elaborator(registry, arch, Form.DERIVED if derived else Form.SCHEDULE).kernel(kernel, overrides or {})
 
 
-class Elaborator(Expressions, Operations, Contracts, Pairs, Guards, Grouped, Reach, TileSchedules, Turns, Statements):
+class Elaborator(Expressions, Operations, Outside, Contracts, Pairs, Guards, Grouped, Reach, TileSchedules, Turns, Statements):
     """One run over one kernel. The mix-ins hold the rules; this class holds the state and the kernel's frame."""
 
     def __init__(self, registry, arch: Architecture | None, form: Form):

@@ -12,7 +12,6 @@ from cake_core.ir import ranges
 from cake_core.ir.build import INTEGER_CALLS, integer_call
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Name, Option, Tuple
 from cake_core.ir.places import root
-from cake_core.ir.visit import calls
 from cake_core.ir.types import ELEMENTS, Named, Scalar, Type, Unknown, Value, Values
 from cake_core.primitive.asking import answering
 
@@ -63,8 +62,8 @@ class Calls:
 
     def no_reads(self, e: Expr, code: str, what: str, why: str, fix: str | None = None) -> None:
         """Raises CakeError for a typed expression that reads memory, where the host evaluates it."""
-        if (reads := next((c for c in calls(e) if self.effects_of(c)), None)) is not None:
-            raise fail(code, f"{what} is read from memory", reads.span, why=why, fix=fix)
+        if (read := self.read_in(e)) is not None:
+            raise fail(code, f"{what} is read from memory", read.span, why=why, fix=fix)
 
     def result_of(self, function, call: Call) -> Type:
         """What a plugin's function says of its result."""

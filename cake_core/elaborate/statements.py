@@ -41,7 +41,7 @@ from cake_core.ir.nodes import (
 )
 from cake_core.ir.places import root
 from cake_core.ir.printer import expr_text
-from cake_core.ir.visit import calls, nested
+from cake_core.ir.visit import nested
 from cake_core.ir.types import BOOL, I32, Barriers, Level, Named, Product, Scalar, State, Tile, Unknown, Values
 from cake_core.primitive import Form, WordSpec
 from cake_core.source import Span
@@ -189,8 +189,8 @@ class Statements(Declarations, Roles):
             if isinstance(value.type, Values):
                 raise fail("type/let", f"'{b.name}' would name {len(value.type.items)} results", b.span, fix="assign them to fragments: `(a, b) = ..`")
             at_top = self.role is None and not self.inside  # roles and the launch read these: one value each
-            if at_top and self.form is Form.SCHEDULE and (reads := next((c for c in calls(value) if self.effects_of(c)), None)):
-                raise fail("type/not-implemented", "a read of memory outside roles is not implemented yet", reads.span, fix="read it in the roles")
+            if at_top and self.form is Form.SCHEDULE:
+                self.shared_by_roles(b, value)
             self.scope.bind(b.name, Symbol("let", held(value), b.span, formula=self._formula(value)), shadows=() if at_top else ("let", "slot", "loop variable"))
             out.append(replace(b, value=value))
         return replace(s, bindings=tuple(out))

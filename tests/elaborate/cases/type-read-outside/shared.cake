@@ -5,7 +5,8 @@ kernel scale(N: i32, A: in f32[N], C: in i32[4], B: out f32[N])
   target sm90
 {
   tiles t = persistent(i: ceildiv(N, T))
-  let c = load(C[0])
+  shared s: i32[4]
+  let c = load(s[0])
   role main: 4 warps {
     frag x: f32[T] vec 2
     for i in t {

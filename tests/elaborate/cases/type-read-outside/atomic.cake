@@ -1,0 +1,17 @@
+cake 1
+kernel scale(N: i32, A: in f32[N], C: inout i32[4], B: out f32[N])
+  const T = 256
+  require 1 <= N, N <= 1048576
+  target sm90
+{
+  let c = atomic.add(C[0], 1)
+  tiles t = persistent(i: ceildiv(N, T))
+  shared s: i32[4]
+  role main: 4 warps {
+    frag x: f32[T] vec 2
+    for i in t {
+      x = load(A[i * T +: T], fill = 0)
+      store B[i * T +: T] <- x * 2
+    }
+  }
+}
