@@ -145,7 +145,6 @@ NOT_IN_THIS_VERSION = {21: None}
 #: What parses and is not implemented yet.
 NOT_IMPLEMENTED = {
     "two schedules": "elaborate/type-not-implemented/two_schedules",
-    "two producers": "elaborate/type-not-implemented/two_producers",
     "alias in tensor memory": "elaborate/type-not-implemented/alias_in_tensor_memory",
 }
 

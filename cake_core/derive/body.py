@@ -167,7 +167,7 @@ class Body(DeriveContext):
             for verbs, cursor in ((("acquire",), "fill"), (("wait",), "wait"), (("release", "drain"), "release")):
                 if used & set(verbs):
                     cursors.append(f"{plan.name}_{cursor}")
-            if "commit" in used and plan.commit is not Signal.BYTES:
+            if "commit" in used and plan.commits[self.role] is not Signal.BYTES:
                 cursors.append(f"{plan.name}_commit")
         counter = self._item_counter()
         if counter:
@@ -358,14 +358,15 @@ class Body(DeriveContext):
         let, slot = self._slot(plan, cursor, s)
         protocol = self.frame.protocol
         taken = protocol.acquire(plan, slot, Name(cursor))
-        return (let, *taken, *self._engine_fence("tensor_after", plan, s), *_advance(cursor, s), *protocol.announce(plan, slot))
+        return (let, *taken, *self._engine_fence("tensor_after", plan, s), *_advance(cursor, s), *protocol.announce(plan, slot, plan.bytes.get(self.role, 0)))
 
     def _commit(self, s: Op, plan: PipelinePlan) -> Block:
-        if plan.commit is Signal.BYTES:
+        how = plan.commits[self.role]
+        if how is Signal.BYTES:
             return ()
         cursor = f"{plan.name}_commit"
-        before = self._engine_fence("tensor_before", plan, s) if plan.commit is not Signal.ENGINE else ()
-        handed = self.frame.protocol.commit(plan, mod(cursor, plan.slots), plan.engines.get(self.role, ""))
+        before = self._engine_fence("tensor_before", plan, s) if how is not Signal.ENGINE else ()
+        handed = self.frame.protocol.commit(plan, mod(cursor, plan.slots), how, plan.engines.get(self.role, ""))
         return (*self.pending_fences(), *before, *handed, *_advance(cursor, s))
 
     def _wait(self, s: Op, plan: PipelinePlan) -> Block:

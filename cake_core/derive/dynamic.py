@@ -121,14 +121,14 @@ class OnDemand:
     def scheduler(self, first: int, before: Block, at: Span) -> Role:
         """The role that draws, in the warp `first`. `before`: statements at its start."""
         s, p, fills, commits = self.schedule, self.plan, f"{self.plan.name}_fill", f"{self.plan.name}_commit"
-        slot = f"{fills}_slot"
-        sent = (self.protocol.send(p, Name(slot), index(index(self.item, slot), k), Name(n)) for k, n in enumerate(self.at))
+        slot, how = f"{fills}_slot", p.commits[self.role]
+        sent = (self.protocol.send(p, Name(slot), index(index(self.item, slot), k), Name(n), how) for k, n in enumerate(self.at))
         there = s.guard if s.guard is not None else binary("<", s.index, s.total)
         coordinates = tuple(Let((Binding(n, e),)) for n, e in s.coordinates)
         fetched = tuple(Let((b,)) for b in s.fetch(Name(s.index)))
         item = (e if o is None else e.left for e, o in zip(s.item, self.offsets, strict=True))  # of the cluster's first CTA
         found = (*coordinates, *fetched, *(assign(n, e) for n, e in zip(self.at, item, strict=True)))
-        hand_over = (*self.protocol.commit(p, mod(commits, p.slots)), assign(commits, add(commits, 1))) if p.commit is Signal.WARPS else ()
+        hand_over = (*self.protocol.commit(p, mod(commits, p.slots), how), assign(commits, add(commits, 1))) if how is Signal.WARPS else ()
         last = binary(
             "==", s.index, binary("-", add(there.right, "cluster.count"), 1)
         )  # with no item left, `there` compares with their number
@@ -136,7 +136,7 @@ class OnDemand:
             Let((Binding(slot, mod(fills, p.slots)),)),
             *self.protocol.acquire(p, Name(slot), Name(fills)),
             assign(fills, add(fills, 1)),
-            *self.protocol.announce(p, Name(slot)),
+            *self.protocol.announce(p, Name(slot), p.bytes.get(self.role, 0)),
             Let((Binding(s.index, call("max", self.drawn, 0)),)),
             *s.seek,
             assign(self.at[0], Int(END)),
@@ -177,12 +177,13 @@ def on_demand(
     releases = {r.name: Signal.WARPS for r in roles}
     everyone = tuple(range(ctas)) if ctas > 1 else ()
     arrivals = sum(placed[r.name].instances * placed[r.name].warps * (ctas if pair_rank(r.words) is None else 1) for r in roles)
-    how, size = (Signal.BYTES, BYTES * len(schedule.parts)) if everyone else (Signal.WARPS, 0)
-    plan = PipelinePlan(t, asked.ahead, (fresh(f"{t}_item"),), how, releases, 1, arrivals, size, everyone, everyone[:1])
+    role, how = fresh(f"{t}_sched"), Signal.BYTES if everyone else Signal.WARPS
+    sizes = {role: BYTES * len(schedule.parts)} if everyone else {}
+    plan = PipelinePlan(t, asked.ahead, (fresh(f"{t}_item"),), {role: how}, releases, 1, arrivals, sizes, everyone, everyone[:1])
     element = index(place, 0)
     at = tuple(fresh(f"{t}_at" if k == 0 else f"{t}_{part}_at") for k, part in enumerate(schedule.parts))
     offsets = tuple(_offset(e, axis) for e in schedule.item)
-    return OnDemand(schedule, counter.draw(element), element, plan, protocol, fresh(f"{t}_sched"), at, offsets)
+    return OnDemand(schedule, counter.draw(element), element, plan, protocol, role, at, offsets)
 
 
 def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:

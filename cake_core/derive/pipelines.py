@@ -1,23 +1,18 @@
-"""Pipelines: how each side hands a slot over (S3), and the arrivals and bytes that follow from it."""
+"""Pipelines: how each role at an end hands a slot over (S3), and the arrivals that follow from it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from cake_core.derive.accesses import Touch
+from cake_core.derive.fills import Fills
 from cake_core.derive.warps import Placed
 from cake_core.diagnostics import Related, Sink, fail
-from cake_core.effects import Access, ByCommit, BySignal, Effect, InGroup, Issuer, Mode, Proxy, Rendezvous
+from cake_core.effects import Access, ByCommit, BySignal, InGroup, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
-from cake_core.ir.flow import walk
-from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Kernel, Name, Op, Pipeline, Role, Stmt
-from cake_core.ir.places import root
+from cake_core.ir.nodes import Kernel, Pipeline
 from cake_core.ir.plan import pair_rank
-from cake_core.ir.visit import nested, written_flat
 from cake_core.primitive import PipelinePlan, Signal
-from cake_core.primitive.asking import effects_of
 
 #: Who hands over by each signal, in words.
 _ACTORS = {Signal.BYTES: "asynchronous copies", Signal.WARPS: "threads", Signal.ENGINE: "the tensor engine"}
@@ -59,8 +54,35 @@ class Planner:
         return out
 
     def _plan(self, p: Pipeline) -> PipelinePlan:
-        producer = p.producers[0].name
         self._strangers(p)
+        fills = {e.name: self._fills(p, e.name) for e in p.producers}
+        commits, engines = {role: self._commit(p, found) for role, found in fills.items()}, self._engines(p)
+        shared = self.cluster > 1 and any(_reaches_all(t.access) for found in fills.values() for t in found)
+        homes = self._homes(p, commits, shared)
+        releases = {c.name: self._release(p, c.name) for c in p.consumers}
+        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing
+        full = sum(self._arrivals(role, how) for role, how in commits.items()) * homes.filling
+        bytes_ = {
+            role.name: Fills(p, role, self.registry, self.placed[role.name].warps, self.cluster).bytes()
+            for role in self.kernel.roles
+            if commits.get(role.name) is Signal.BYTES
+        }
+        filled = {t.buffer for found in fills.values() for t in found}
+        if (unfilled := next((b for b in p.buffers if b not in filled), None)) is not None:
+            who = " and ".join(f"'{role}'" for role in fills)
+            one = len(fills) == 1
+            raise fail(
+                "derive/no-fill",
+                f"{'role' if one else 'roles'} {who} never fill{'s' if one else ''} '{unfilled}' of pipeline '{p.name}'",
+                p.span,
+                role=p.producers[0].name,
+                why="its slots are handed over with the others and hold nothing",
+                fix=f"fill it, or leave '{unfilled}' out of the pipeline",
+            )
+        return PipelinePlan(p.name, p.slots.value, p.buffers, commits, releases, full, empty, bytes_, homes.full_at, homes.empty_at, engines)
+
+    def _fills(self, p: Pipeline, producer: str) -> list[Touch]:
+        """What a producer writes to the slots. Raises CakeError where that is nothing."""
         fills = [t for t in self.touches if t.role == producer and t.buffer in p.buffers and t.access.mode is Mode.WRITE]
         if not fills:
             raise fail(
@@ -70,40 +92,25 @@ class Planner:
                 role=producer,
                 why="consumers wait for what it writes",
             )
-        commit, engines = self._commit(p, fills), self._engines(p)
-        shared = self.cluster > 1 and any(_reaches_all(t.access) for t in fills)
-        homes = self._homes(p, commit, shared)
-        releases = {c.name: self._release(p, c.name) for c in p.consumers}
-        empty = sum(self._arrivals(role, how) for role, how in releases.items()) * homes.releasing
-        full = (self.placed[producer].instances if commit is Signal.BYTES else self._arrivals(producer, commit)) * homes.filling
-        bytes_ = self._bytes(p, producer) if commit is Signal.BYTES else 0
-        if (unfilled := next((b for b in p.buffers if all(t.buffer != b for t in fills)), None)) is not None:
-            raise fail(
-                "derive/no-fill",
-                f"role '{producer}' never fills '{unfilled}' of pipeline '{p.name}'",
-                p.span,
-                role=producer,
-                why="its slots are handed over with the others and hold nothing",
-                fix=f"fill it, or leave '{unfilled}' out of the pipeline",
-            )
-        return PipelinePlan(p.name, p.slots.value, p.buffers, commit, releases, full, empty, bytes_, homes.full_at, homes.empty_at, engines)
+        return fills
 
-    def _homes(self, p: Pipeline, commit: Signal, shared: bool) -> Homes:
+    def _homes(self, p: Pipeline, commits: dict[str, Signal], shared: bool) -> Homes:
         """Full barriers live where the slot is read, empty ones where it is filled (S16): `shared`, by all CTAs of the cluster (S15)."""
-        producer = self.on[p.producers[0].name]
-        consumers = {self.on[c.name] for c in p.consumers}
+        producers, consumers = ({self.on[e.name] for e in ends} for ends in (p.producers, p.consumers))
         everyone = tuple(range(self.cluster))
-        if consumers == {producer}:
+        if consumers == producers and len(producers) == 1:
             return Homes(empty_at=everyone, releasing=self.cluster) if shared else Homes()
-        if len(consumers) > 1:
-            raise fail(
-                "derive/not-implemented",
-                f"pipeline '{p.name}' is read by roles of different CTAs of a pair",
-                p.span,
-                why="a pipeline to the CTAs of one role, or of several that have the same, is",
-            )
-        (consumer,) = consumers
-        engine = producer is not None and commit is Signal.ENGINE or producer is None and commit is Signal.BYTES and not shared
+        for ends, what in ((consumers, "read"), (producers, "filled")):
+            if len(ends) > 1:
+                raise fail(
+                    "derive/not-implemented",
+                    f"pipeline '{p.name}' is {what} by roles of different CTAs of a pair",
+                    p.span,
+                    why="one between the CTAs of one role, or of several that have the same, is",
+                )
+        (producer,), (consumer,) = producers, consumers
+        signals = set(commits.values())
+        engine = producer is not None and signals == {Signal.ENGINE} or producer is None and signals == {Signal.BYTES} and not shared
         if not engine:
             raise fail(
                 "derive/not-implemented",
@@ -168,7 +175,7 @@ class Planner:
                 role=other.role,
                 related=(Related(f"by {first}", uses[0].by.span),),
                 why="one hand-off has one kind of signal (S3)",
-                fix="give each kind its own pipeline",
+                fix=f"give each kind its own pipeline{', or a role of its own' if how == 'filled' else ''}",
             )
         return kinds[0]
 
@@ -196,173 +203,7 @@ class Planner:
         placed = self.placed[role]
         return placed.instances * (placed.warps if how is Signal.WARPS else 1)
 
-    # --- transaction bytes
-
-    def _bytes(self, p: Pipeline, producer: str) -> int:
-        """Bytes of one fill: every stretch from `acquire` to `commit` must bring the same."""
-        role: Role = next(r for r in self.kernel.roles if r.name == producer)
-        found: list[tuple[int, Op]] = []
-        self._fills(p, role.body, found)
-        if not found:
-            raise fail(
-                "derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer
-            )
-        amounts = {n for n, _ in found}
-        if len(amounts) > 1:
-            a, b = found[0], next(f for f in found if f[0] != found[0][0])
-            raise fail(
-                "derive/fill-bytes",
-                f"one fill of '{p.name}' brings {a[0]} bytes, another {b[0]}",
-                b[1].span,
-                role=producer,
-                related=(Related("the other fill", a[1].span),),
-                why="every phase of its barrier counts one number of bytes",
-                fix="bring the same in every fill, or use two pipelines",
-            )
-        return found[0][0]
-
-    def _fills(self, p: Pipeline, block: Block, found: list[tuple[int, Op]]) -> None:
-        """Adds the bytes of every fill that the block acquires, with its `acquire`."""
-        opened: list[_Fill] = []  # oldest first
-        for s in written_flat(block):
-            if isinstance(s, Op) and s.operands and s.operands[0] == Name(p.name):
-                if s.name == "acquire":
-                    opened.append(_Fill(s, s.words.get("as")))
-                elif s.name == "commit" and opened:
-                    done = opened.pop(0)
-                    found.append((self._total(p, done), done.by))
-            for e in effects_of(s, self.registry):
-                if isinstance(e, Rendezvous) and e.waits and e.scope != "warp":
-                    for fill in opened:
-                        fill.met = True
-                if _fills_by_bytes(e, p):
-                    fill = self._filled(p, opened, e, s)
-                    self._together(p, fill, s)
-                    fill.add(e.completion, s)
-            for inner in nested(s):
-                if opened and self._touches(p, inner):
-                    raise fail(
-                        "derive/fill-guarded",
-                        f"a fill of '{p.name}' stands under a condition or in a loop",
-                        self._first(p, inner).span,
-                        role=p.producers[0].name,
-                        why="the bytes of a fill are announced when its slot is acquired, so they must be known there",
-                        fix="move it beside its `acquire` and `commit`",
-                    )
-                self._fills(p, inner, found)
-        found += [(self._total(p, f), f.by) for f in opened]
-
-    def _total(self, p: Pipeline, fill: _Fill) -> int:
-        """What one barrier receives in a fill: of the own CTA's copies, and of what all CTAs of the cluster send to each of them."""
-        sent: Counter[int] = Counter()
-        for rank, count, s in fill.sent:
-            if not isinstance(rank, Int):
-                raise fail(
-                    "derive/uneven-sends",
-                    f"to which CTA this fill of '{p.name}' is sent is not known",
-                    s.span,
-                    role=p.producers[0].name,
-                    why="every CTA announces at its own barrier what the others will send to it, so each must be sent the same",
-                    fix="send to each in turn: `for k in 0 .. n unroll`, `at k`",
-                )
-            sent[rank.value] += count
-        if sent and len({sent[rank] for rank in range(self.cluster)}) > 1:
-            amounts = ", ".join(f"{sent[rank]} to CTA {rank}" for rank in range(self.cluster))
-            raise fail(
-                "derive/uneven-sends",
-                f"a fill of '{p.name}' sends not every CTA the same",
-                fill.sent[0][2].span,
-                role=p.producers[0].name,
-                why=f"bytes: {amounts}; every CTA announces the same number at its own barrier",
-                fix="send each CTA of the cluster, the own one included, as many bytes",
-            )
-        return fill.bytes + sent[0] * self.cluster
-
-    def _together(self, p: Pipeline, fill: _Fill, s: Stmt) -> None:
-        """The leader fills for the whole instance: no other warp may still be waiting for the slot when it is full and empty again."""
-        role = p.producers[0].name
-        if self.placed[role].warps > 1 and not fill.met:
-            raise fail(
-                "derive/leader-ahead",
-                f"the leader of '{role}' may fill '{p.name}' while its other warps wait for the slot",
-                s.span,
-                role=role,
-                resource=p.name,
-                related=(Related("they wait here", fill.by.span),),
-                why="a warp that is late finds the phase over, and the one behind it not come: it waits for ever",
-                fix=f"`sync {role}` behind the `acquire`, or let the role be `1 warp`",
-            )
-
-    def _filled(self, p: Pipeline, opened: list[_Fill], e: Access, s: Stmt) -> _Fill:
-        """The fill that an access belongs to: that of the slot that it names."""
-        role = p.producers[0].name
-        if not opened:
-            raise fail(
-                "derive/fill-outside",
-                f"a fill of '{p.name}' stands outside `acquire` and `commit`",
-                s.span,
-                role=role,
-                why="only between the two does the producer own a slot",
-            )
-        slot = _slot_of(e.place)
-        fill = next((f for f in opened if f.slot is not None and f.slot == slot), None)
-        if fill is None and len(opened) == 1 and p.slots == Int(1):
-            fill = opened[0]
-        if fill is None:
-            names = " or ".join(f"'{f.slot.id}'" for f in opened if f.slot is not None)
-            raise fail(
-                "derive/fill-slot",
-                f"this fill of '{p.name}' is not into the slot that was acquired",
-                s.span,
-                role=role,
-                why=f"the slot is {names}" if names else "`acquire` gives the slot no name",
-                fix="index the buffer with the name that `acquire .. as NAME` gives",
-            )
-        return fill
-
-    def _first(self, p: Pipeline, block: Block) -> Stmt:
-        """The first fill in a block that has one."""
-        return next(
-            s
-            for s in walk(block)
-            if any(_fills_by_bytes(e, p) for e in effects_of(s, self.registry))
-        )
-
-    def _touches(self, p: Pipeline, block: Block) -> bool:
-        return any(_fills_by_bytes(e, p) for s in block for e in effects_of(s, self.registry)) or any(self._touches(p, inner) for s in block for inner in nested(s))
-
-
-@dataclass(slots=True)
-class _Fill:
-    """One slot between its `acquire` and its `commit`."""
-
-    by: Op
-    slot: Expr | None
-    bytes: int = 0  # to the own CTA's barrier
-    met: bool = False  # whether the warps of the role have met since its `acquire`
-    sent: list[tuple[Expr, int, Stmt]] = field(default_factory=list)  # rank of the CTA that it is sent to, bytes, by what
-
-    def add(self, done: BySignal, by: Stmt) -> None:
-        if done.cta is None:
-            self.bytes += done.bytes
-        else:
-            self.sent.append((done.cta, done.bytes, by))
-
-
-def _fills_by_bytes(e: Effect, p: Pipeline) -> bool:
-    return isinstance(e, Access) and e.mode is Mode.WRITE and isinstance(e.completion, BySignal) and root(e.place).id in p.buffers
-
 
 def _reaches_all(access: Access) -> bool:
     """Whether a fill goes to the CTAs of the cluster, so that a slot is empty when the consumers of all have released it (S15)."""
     return isinstance(access.completion, BySignal) and (access.completion.multicast or access.completion.cta is not None)
-
-
-def _slot_of(place: Expr) -> Expr | None:
-    """The index in the first bracket of a place."""
-    index = None
-    while isinstance(place, Index | Attr):
-        if isinstance(place, Index):
-            index = place.indices[0]
-        place = place.base
-    return index

@@ -54,8 +54,9 @@ def received(kernel: Kernel, registry, touched: list[Touch], sink: Sink) -> Rece
                     fix="ask a value that was received through a pipeline; in its producer, what is stored into the slot",
                 )
     for p in pipelines.values():
-        for consumer in p.consumers:
-            _agree(p, p.producers[0].name, consumer.name, taken, sink)
+        first, *others = (*p.producers, *p.consumers)
+        for other in others:
+            _agree(p, first.name, other.name, taken, sink)
     return Received(frozenset(agreed))
 
 
@@ -79,13 +80,13 @@ def _verb(s: Stmt) -> Op | None:
     return next((v for block in nested(s) for v in walk(block) if isinstance(v, Op) and v.name in VERBS), None)
 
 
-def _agree(p: Pipeline, producer: str, consumer: str, taken: dict[str, dict[str, list[Taken]]], sink: Sink) -> None:
-    """One finding where a consumer goes through `p` under other conditions than the producer does."""
-    sides = {role: taken[role].get(p.name, []) for role in (producer, consumer)}
+def _agree(p: Pipeline, first: str, second: str, taken: dict[str, dict[str, list[Taken]]], sink: Sink) -> None:
+    """One finding where one role at an end goes through `p` under other conditions than another does."""
+    sides = {role: taken[role].get(p.name, []) for role in (first, second)}
     if not all(sides.values()) or any(whose(u.condition) for found in sides.values() for t in found for u in t.under):
         return  # held slots, guards and fills are looked at elsewhere
     ways = {role: _ways(found) for role, found in sides.items()}
-    for role, other in ((consumer, producer), (producer, consumer)):
+    for role, other in ((second, first), (first, second)):
         if (mine := next((t for t, w in ways[role].items() if w not in ways[other].values()), None)) is not None:
             theirs = next((t for t, w in ways[other].items() if w not in ways[role].values()), sides[other][0])
             alike = any([u.condition for u in t.under] == [u.condition for u in mine.under] for t in sides[other])

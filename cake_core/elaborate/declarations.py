@@ -193,10 +193,8 @@ class Declarations:
             for n, place in enumerate(ends):
                 if place.name in [e.name for e in ends[:n]]:
                     raise fail("type/repeated", f"role '{place.name}' stands twice", place.span)
-        if len(s.producers) != 1:
-            raise fail("type/not-implemented", f"pipeline '{s.name}' has {len(s.producers)} producers; one is implemented", s.producers[1].span)
         for place in s.consumers:
-            if place.name == s.producers[0].name:
+            if place.name in [e.name for e in s.producers]:
                 raise fail("type/pipeline-ends", f"role '{place.name}' is at both ends of pipeline '{s.name}'", place.span, resource=s.name, why="a pipeline hands slots from one role to others", fix="where one role fills and reads, index a buffer by `e % slots` and leave the pipeline out (S5)")
         for name in s.buffers:
             self.pipeline_of[name] = s.name

@@ -346,8 +346,8 @@ class Signal(Flag):
 class PipelinePlan:
     """All that is known of a pipeline when its statements are written.
 
-    `full_count`, `empty_count`: arrivals a phase. `bytes`: transaction bytes that one fill brings (0: none). `commit`: how a
-    fill is signalled. `releases`: consumer role to how it releases. `engines`: role to the operation that commits its
+    `full_count`, `empty_count`: arrivals a phase. `commits`: producer role to how it signals that its part of a
+    fill is done. `bytes`: producer role to the transaction bytes that its part brings (none: no entry). `releases`: consumer role to how it releases. `engines`: role to the operation that commits its
     engine's work, where its signal is ENGINE. `full_at`, `empty_at`: ranks of the CTAs whose barriers a fill or a release
     must reach; empty: the own CTA's.
     """
@@ -355,11 +355,11 @@ class PipelinePlan:
     name: str
     slots: int
     buffers: tuple[str, ...]
-    commit: Signal
+    commits: dict[str, Signal]
     releases: dict[str, Signal]
     full_count: int
     empty_count: int
-    bytes: int
+    bytes: dict[str, int] = field(default_factory=dict)
     full_at: tuple[int, ...] = ()
     empty_at: tuple[int, ...] = ()
     engines: dict[str, str] = field(default_factory=dict)
@@ -392,16 +392,17 @@ class Protocol(Primitive):
         """Wait until `slot` is empty."""
         raise NotImplementedError
 
-    def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
-        """Tell the full barrier the transaction bytes of the fill that begins (nothing where `plan.bytes` is 0)."""
+    def announce(self, plan: PipelinePlan, slot: Expr, amount: int) -> Block:
+        """Tell the full barrier the transaction bytes that a role brings in the fill that begins (nothing where `amount` is 0)."""
         raise NotImplementedError
 
-    def commit(self, plan: PipelinePlan, slot: Expr, engine: str = "") -> Block:
-        """Hand the filled slot over (nothing where transaction bytes do it). `engine`: the operation of `Signal.ENGINE`."""
+    def commit(self, plan: PipelinePlan, slot: Expr, how: Signal, engine: str = "") -> Block:
+        """Hand the slot over that a role has done its part of (nothing where transaction bytes do it). `engine`: the operation of `Signal.ENGINE`."""
         raise NotImplementedError
 
-    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr) -> Block:
-        """A scalar of 32 bits into `place` of `slot`, in each CTA whose full barrier `plan` names: part of a fill."""
+    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr, how: Signal) -> Block:
+        """A scalar of 32 bits into `place` of `slot`, in each CTA whose full barrier `plan` names: part of a fill that is handed
+        over by `how`."""
         raise NotImplementedError
 
     def wait(self, plan: PipelinePlan, slot: Expr, ordinal: Expr) -> Block:

@@ -9,7 +9,7 @@ A position is a place of the agent's text and the iterations of the loops around
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 import z3
@@ -111,12 +111,10 @@ class Cut:
     def blocked(self) -> list[z3.BoolRef]:
         """Every agent is at its end or at a wait that does not let it pass, and one is not at its end. Followers are left out: they
         stand where those do that they follow."""
-        leads = [k for k in self.protocol.runs if k not in self.protocol.followers]
-        waits = self._waits(frozenset(leads))
+        waits = self._waits(self._leads())
         out, ends = [], []
-        for key in leads:
+        for key, stops in self.stops(waits).items():
             run = self.protocol.runs[key]
-            stops = [s for s in run.places if s.event is None or (key, s.number) in waits]
             out.append(z3.PbEq([(self.at[key][s.number], 1) for s in stops], 1))
             used = [k for agent, k in self.counts if agent == key and k[0] in ("wait", "arrive", "issue", "meet", "commit")]
             for site in stops:
@@ -126,6 +124,15 @@ class Cut:
                 out.append(z3.Implies(self.at[key][site.number], z3.And(here)))
             ends.append(self.at[key][run.end.number])
         return [*out, z3.Not(z3.And(ends))]
+
+    def _leads(self) -> frozenset[str]:
+        return frozenset(k for k in self.protocol.runs if k not in self.protocol.followers)
+
+    def stops(self, waits: Container[tuple[str, int]] | None = None) -> dict[str, list[Site]]:
+        """By agent that follows no other, where a blocked cut may have it: its end, and its `waits` (made anew where left out)."""
+        leads = self._leads()
+        waits = self._waits(leads) if waits is None else waits
+        return {k: [s for s in r.places if s.event is None or (k, s.number) in waits] for k, r in self.protocol.runs.items() if k in leads}
 
     def _waits(self, leads: frozenset[str]) -> dict[tuple[str, int], list[z3.BoolRef]]:
         """By agent and place: what must hold for the agent to pass. Meetings that one agent has with its followers alone hold no one up."""

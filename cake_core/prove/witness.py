@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import z3
@@ -24,8 +25,9 @@ class Telling:
     def deadlock(self, model: z3.ModelRef) -> Answer:
         """Who waits for what, one line an agent that is not at its end, and what is missing there."""
         lines, waiting = [], []
-        for key, run in self.cuts.protocol.runs.items():
-            if key in self.cuts.protocol.followers or (site := self._place(model, run)) is None or site.event is None:
+        for key, stops in self.cuts.cut.stops().items():
+            run = self.cuts.protocol.runs[key]
+            if (site := self._place(model, run, stops)) is None or site.event is None:
                 continue
             waiting.append(run.agent.text)
             lines.append(f"{self._who(run)}: waits {self._where(model, run, site)}{self._missing(model, run, site)}")
@@ -102,9 +104,10 @@ class Telling:
     def _who(self, run: Run) -> str:
         return run.agent.text + (f" in CTA {run.agent.cta}" if self.cuts.facts.cluster > 1 else "")
 
-    def _place(self, model: z3.ModelRef, run: Run) -> Site | None:
+    def _place(self, model: z3.ModelRef, run: Run, among: Sequence[Site] | None = None) -> Site | None:
+        """Where the model has an agent. `among`: the places that the question was about; it says nothing of others."""
         at = self.cuts.cut.at[run.agent.key]
-        return next((s for s in run.sites if z3.is_true(model.eval(at[s.number]))), None)
+        return next((s for s in (run.sites if among is None else among) if z3.is_true(model.eval(at[s.number]))), None)
 
     def _where(self, model: z3.ModelRef, run: Run, site: Site) -> str:
         def here(t: z3.ExprRef) -> z3.ExprRef:
@@ -157,7 +160,7 @@ class Telling:
                     if z3.is_true(model.eval(z3.And(goal >= 0, z3.Not(self.cuts.cut.done(b, s, goal))), True)):
                         done = model.eval(self.cuts.cut.count(s.agent.key, s.key), True)
                         out.append(f"number {model.eval(goal, True)} of {self._who(self.cuts.protocol.runs[s.agent.key])}, which has done {done}")
-        return f"; needs {' and '.join(out)}" if out else ""
+        return f"; needs {' and '.join(dict.fromkeys(out))}" if out else ""
 
 
 def _verb(use: Use) -> str:

@@ -1,4 +1,5 @@
-"""Small products, from the text to PTX, run on a machine of the ISA, early and late: groups of several statements, shared bytes."""
+"""Small products, from the text to PTX, run on a machine of the ISA, early and late: groups of several statements, shared bytes, several
+producers."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ TEXTS = Path(__file__).resolve().parents[1] / "derive" / "texts"
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["late", "early"])
-@pytest.mark.parametrize("name", ["group", "alias"])
+@pytest.mark.parametrize("name", ["group", "alias", "two_producers"])
 @pytest.mark.parametrize(("m", "n", "k", "ctas"), [(64, 128, 64, 1), (70, 200, 264, 2), (64, 40, 0, 1)])
 def test_a_product(name, m, n, k, ctas, late):
     kernel = build(Source(f"{name}.cake", (TEXTS / f"{name}.cake").read_text()), load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90")

@@ -30,26 +30,26 @@ class Mbarrier(Protocol):
         round_before = add(div(ordinal, plan.slots), 1)
         return (op("mbarrier.wait", index(_empty(plan), slot), parity=mod(round_before, 2)),)
 
-    def announce(self, plan: PipelinePlan, slot: Expr) -> Block:
-        if not plan.bytes:
+    def announce(self, plan: PipelinePlan, slot: Expr, amount: int) -> Block:
+        if not amount:
             return ()
         full = index(_full(plan), slot)
-        return (by_leader(*(Op("mbarrier.expect", (full,), words=words(bytes=plan.bytes, at=rank)) for rank in _ranks(plan.full_at))),)
+        return (by_leader(*(Op("mbarrier.expect", (full,), words=words(bytes=amount, at=rank)) for rank in _ranks(plan.full_at))),)
 
-    def commit(self, plan: PipelinePlan, slot: Expr, engine: str = "") -> Block:
-        if Signal.COLLECTIVE in plan.commit:
+    def commit(self, plan: PipelinePlan, slot: Expr, how: Signal, engine: str = "") -> Block:
+        if Signal.COLLECTIVE in how:
             raise fail(
                 "derive/commit-kind",
                 f"a fill of '{plan.name}' cannot be committed by one arrival a warpgroup",
                 why="only reads retire with a matrix operation",
             )
         full = index(_full(plan), slot)
-        if Signal.ENGINE in plan.commit:
+        if Signal.ENGINE in how:
             return _by_engine(engine, full, plan.full_at)
-        return _by_warps(*_arrivals(full, plan.full_at)) if Signal.WARPS in plan.commit else ()
+        return _by_warps(*_arrivals(full, plan.full_at)) if Signal.WARPS in how else ()
 
-    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr) -> Block:
-        if not plan.bytes:
+    def send(self, plan: PipelinePlan, slot: Expr, place: Expr, value: Expr, how: Signal) -> Block:
+        if how is not Signal.BYTES:
             return (op("store", place, arrow="<-", value=value, by=4),)
         full = index(_full(plan), slot)
         return tuple(Op("cluster.send", (place,), "<-", value, words(at=rank or 0, signal=full)) for rank in _ranks(plan.full_at))

@@ -16,11 +16,11 @@ PLAN = PipelinePlan(
     name="ab",
     slots=4,
     buffers=("a", "b"),
-    commit=Signal.BYTES,
+    commits={"load": Signal.BYTES},
     releases={"math": Signal.COLLECTIVE},
     full_count=1,
     empty_count=4,
-    bytes=49152,
+    bytes={"load": 49152},
     empty_at=(0, 1),
 )
 FILL = Name("ab_fill")
@@ -47,15 +47,15 @@ def test_acquire():
 
 
 def test_the_leader_announces_the_bytes():
-    assert text(MBARRIER.announce(PLAN, Name("s"))) == "if leader {\n  mbarrier.expect ab_full[s] bytes 49152\n}"
+    assert text(MBARRIER.announce(PLAN, Name("s"), 49152)) == "if leader {\n  mbarrier.expect ab_full[s] bytes 49152\n}"
 
 
 def test_without_bytes_nothing_is_announced():
-    assert text(MBARRIER.announce(replace(PLAN, bytes=0), Name("s"))) == ""
+    assert text(MBARRIER.announce(PLAN, Name("s"), 0)) == ""
 
 
 def test_one_slot_changes_phase_at_every_use():
-    plan = replace(PLAN, slots=1, bytes=0)
+    plan = replace(PLAN, slots=1)
     slot = mod(FILL, 1)
     assert text(MBARRIER.acquire(plan, slot, FILL)).endswith("parity (ab_fill + 1) % 2")
     assert text(MBARRIER.wait(plan, slot, FILL)).endswith("parity ab_fill % 2")
@@ -66,12 +66,12 @@ def test_wait():
 
 
 def test_commit_by_bytes_is_nothing():
-    assert MBARRIER.commit(PLAN, Name("s")) == ()
+    assert MBARRIER.commit(PLAN, Name("s"), Signal.BYTES) == ()
 
 
 @pytest.mark.parametrize("commit", [Signal.WARPS, Signal.WARPS | Signal.BYTES])
 def test_commit_by_warps(commit):
-    assert text(MBARRIER.commit(replace(PLAN, commit=commit), Name("s"))) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s]\n}"
+    assert text(MBARRIER.commit(PLAN, Name("s"), commit)) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s]\n}"
 
 
 def test_release_collective_reaches_every_destination():
@@ -88,21 +88,20 @@ def test_release_to_oneself_names_no_rank():
 
 def test_a_fill_counts_where_its_reader_is():
     """Two CTAs fill for a reader in one of them: each announces what it brings, to that CTA's barrier."""
-    plan = replace(PLAN, full_count=2, bytes=32768, full_at=(0,))
-    assert text(MBARRIER.announce(plan, Name("s"))) == "if leader {\n  mbarrier.expect ab_full[s] bytes 32768 at 0\n}"
-    threads = replace(plan, commit=Signal.WARPS, bytes=0)
-    assert text(MBARRIER.commit(threads, Name("s"))) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s] at 0\n}"
+    plan = replace(PLAN, full_count=2, full_at=(0,))
+    assert text(MBARRIER.announce(plan, Name("s"), 32768)) == "if leader {\n  mbarrier.expect ab_full[s] bytes 32768 at 0\n}"
+    assert text(MBARRIER.commit(plan, Name("s"), Signal.WARPS)) == "warp.sync\nif warp.leader {\n  mbarrier.arrive ab_full[s] at 0\n}"
 
 
 @pytest.mark.parametrize(("at", "mask"), [((), ""), ((0, 1), " mask 3"), ((1,), " mask 2")])
 def test_an_engine_arrives_by_itself(at, mask):
-    plan = replace(PLAN, commit=Signal.ENGINE, bytes=0, full_at=at, empty_at=at)
-    assert text(MBARRIER.commit(plan, Name("s"), "engine.commit")) == f"if leader {{\n  engine.commit ab_full[s]{mask}\n}}"
+    plan = replace(PLAN, full_at=at, empty_at=at)
+    assert text(MBARRIER.commit(plan, Name("s"), Signal.ENGINE, "engine.commit")) == f"if leader {{\n  engine.commit ab_full[s]{mask}\n}}"
     assert text(MBARRIER.release(plan, Name("s"), Signal.ENGINE, "engine.commit")) == f"if leader {{\n  engine.commit ab_empty[s]{mask}\n}}"
 
 
 def test_kinds_that_do_not_exist():
     with pytest.raises(CakeError, match="cannot be committed"):
-        MBARRIER.commit(replace(PLAN, commit=Signal.COLLECTIVE), Name("s"))
+        MBARRIER.commit(PLAN, Name("s"), Signal.COLLECTIVE)
     with pytest.raises(CakeError, match="cannot be released"):
         MBARRIER.release(PLAN, Name("s"), Signal.BYTES)
