@@ -32,8 +32,12 @@ class Guarded:
             nbytes *= extent
         self._memory = Memory(nbytes + 2 * GUARD, device, driver)
         self.poison = poison_of(ELEMENTS[elem])
-        self._memory.fill(self.poison)
+        self.clear()
         self.array = DeviceArray(shape, elem, device, driver, self._memory, GUARD)
+
+    def clear(self) -> None:
+        """All bytes poison again."""
+        self._memory.fill(self.poison)
 
     def guard_bytes(self) -> int:
         """Bytes of the bands that were changed. The upper band starts at the array's last byte, however small it is."""

@@ -130,7 +130,7 @@ class Case:
 
 
 def _run_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, device: int, cuda: Driver) -> ShapeReport:
-    case = _case(kernel, beside, shape, seed, device, cuda)
+    case = arguments_of(kernel, beside, shape, seed, device, cuda)
     expected = beside.call("reference", case.inputs) if beside else {}  # before the launch: it may want `inout` as it was
     if beside and (missing := case.outputs.keys() - expected.keys()):
         raise LaunchError("runtime/companion-incomplete", f"'reference' of '{beside.path}' has no {', '.join(sorted(missing))}")
@@ -152,7 +152,7 @@ def _run_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int,
 
 
 def _bench_shape(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, device: int, cuda: Driver) -> BenchResult:
-    case = _case(kernel, beside, shape, seed, device, cuda)
+    case = arguments_of(kernel, beside, shape, seed, device, cuda)
     try:
         launch = kernel.prepare(**case.arguments)
     except LaunchError as error:
@@ -199,7 +199,8 @@ def _percentile(ordered: list[float], p: float) -> float:
 # --- arguments of a shape --------------------------------------------------------------------------------------
 
 
-def _case(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, device: int, cuda: Driver) -> Case:
+def arguments_of(kernel: Kernel, beside: Companion | None, shape: dict, seed: int, device: int, cuda: Driver) -> Case:
+    """Inputs of a shape, by the companion or else random, on the device; outputs poisoned, between guard bands. Raises LaunchError."""
     import numpy
 
     rng = numpy.random.default_rng([seed, *(abs(int(v)) for v in shape.values())])  # one shape, one set of inputs
