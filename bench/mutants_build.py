@@ -16,6 +16,7 @@ import io
 import json
 import zipfile
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -28,14 +29,12 @@ from cake_core import artifact
 from cake_core.assemble import assemble
 from cake_core.check import checked
 from cake_core.diagnostics import CakeError, Severity
-from cake_core.elaborate import constants, elaborate
+from cake_core.elaborate import elaborate
 from cake_core.ir.nodes import Program
 from cake_core.ir.printer import program_text
-from cake_core.lower import lower
 from cake_core.mutate import mutants
-from cake_core.pipeline import artifact_files, build, frontend, prover
+from cake_core.pipeline import build, frontend, prover
 from cake_core.plugins import load_registry
-from cake_core.rules import rulebook
 from cake_core.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -140,20 +139,25 @@ def verdict_of(kernel, registry, arch) -> tuple[str, list[str]]:
 # --- artifacts ---------------------------------------------------------------------------------------------------
 
 
-def files_of(kernel, front, registry, plan, delay: int) -> dict[str, bytes]:
-    """The artifact of a derived form that is not elaborated yet, whatever is wrong with it. `plan`: of the schedule that it came from."""
-    typed = elaborate(kernel, registry, front.arch, derived=True, overrides={})
-    lowered = lower(typed, registry, front.arch)
-    lowered = replace(lowered, ptx=delayed(lowered.ptx, delay))
-    assembled = assemble(lowered.ptx, front.arch.assembler_target, typed.name)
+def artifacts_of(kernel, front, registry, plan, codes: list[str]) -> Iterator[tuple[int, dict[str, bytes]]]:
+    """The artifact of a derived form for each of `DELAYS`, whatever is wrong with it. `plan`: of the schedule that it came from; `codes`: the
+    verifier's. Raises CakeError where the assembler does not take the text as it is."""
     text = program_text(Program(front.program.version, True, (kernel,)))
-    consts = constants(kernel, registry, front.arch, derived=True, overrides={})
-    manifest, files = artifact_files(
-        Source("derived.cake", text), registry, front.arch, typed, typed, consts, lowered, assembled, text, rulebook(), frozenset()
-    )
-    files["manifest.json"] = replace(manifest, plan=plan).to_json().encode()
-    wanted = ("manifest.json", "kernel.cubin", *(("kernel.ptx",) if manifest.portable else ()), *(("assumes.ptx",) if manifest.device_check else ()))
-    return {name: files[name] for name in wanted}
+    made = build(Source("derived.cake", text), registry, front.arch.name, violated=True)
+    m = made.manifest
+    wanted = ("manifest.json", "kernel.cubin", *(("kernel.ptx",) if m.portable else ()), *(("assumes.ptx",) if m.device_check else ()))
+    for seed in DELAYS:
+        ptx = delayed(made.lowered.ptx, seed)
+        try:
+            cubin = assemble(ptx, front.arch.assembler_target, m.kernel).cubin
+        except CakeError:
+            if not seed:
+                raise
+            continue
+        files = made.files | {"kernel.ptx": ptx.encode(), "kernel.cubin": cubin}
+        hashes = m.hashes | {n: artifact.sha256(files[n]) for n in ("kernel.ptx", "kernel.cubin")}
+        files["manifest.json"] = replace(m, plan=plan, violated=tuple(codes), hashes=hashes).to_json().encode()
+        yield seed, {name: files[name] for name in wanted}
 
 
 def chosen(rows: list[dict], refused: int, accepted: int) -> list[dict]:
@@ -166,26 +170,24 @@ def chosen(rows: list[dict], refused: int, accepted: int) -> list[dict]:
 def built(task: tuple[str, str, list[dict]]) -> tuple[list[dict], dict[str, bytes]]:
     kernel, arch, rows = task
     registry, front, edits, _ = edits_of(kernel, arch)
+    found = {(e.operator, e.what, e.span.line): e for e in reversed(edits)}
     path = ROOT / "kernels" / f"{kernel}.cake"
     plan = build(Source(path.name, path.read_text(encoding="utf-8")), registry, arch).manifest.plan
     index, packed = [], {}
     control = {"kernel": kernel, "arch": arch, "n": -1, "operator": "none", "what": "", "line": 0, "verdict": "accepted", "codes": [], "rank": 0}
     for row in (control, *rows):
         name = f"{Path(kernel).name}.{'control' if row is control else row['n']}"
-        delays = []
-        for seed in DELAYS:
-            try:
-                files = files_of(front.derived if row is control else edits[row["n"]].kernel, front, registry, plan, seed)
-            except CakeError as error:
-                if not seed:
-                    row["assembler"] = [d.code for d in error.diagnostics]
-                    break
-                continue
-            delays.append(seed)
-            packed |= {f"{name}/{seed}/{file}": data for file, data in files.items()}
-        if delays:
-            index.append(row | {"name": name, "delays": delays})
-        print(name, row["operator"], row["verdict"], delays or row.get("assembler"), flush=True)
+        edit = found.get((row["operator"], row["what"], row["line"]))
+        if edit is None and row is not control:  # the kernel is another one by now
+            print(name, row["operator"], "is gone", flush=True)
+            continue
+        try:
+            made = dict(artifacts_of(front.derived if row is control else edit.kernel, front, registry, plan, row["codes"]))
+        except CakeError as error:
+            print(name, row["operator"], row["verdict"], *(d.code for d in error.diagnostics), flush=True)
+            continue
+        packed |= {f"{name}/{seed}/{file}": data for seed, files in made.items() for file, data in files.items()}
+        index.append(row | {"name": name, "delays": list(made)})
     return index, packed
 
 
