@@ -78,8 +78,9 @@ RULES = {
             "ragged_cluster": ("let n = t_inside / t_height * 2 + cluster.n",),
             "ragged_cluster_rows": ("let r0 = load(OFF[t_next - 1], by = 4) + t_inside % t_height * 128 + cluster.rows * 64",),
             "ragged_next": ("let t_next_r1 = t_next_end",),
+            "two_schedules": ("launch max(rows_total, cols_total) ctas 2 persistent",),
         },
-        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis", "elaborate/type-schedule/ragged_axis", "derive/derive-on-demand/two_loops", "derive/derive-on-demand/read"),
+        ("elaborate/type-pattern/too_few", "elaborate/type-schedule/cluster_axis", "elaborate/type-schedule/ragged_axis", "elaborate/type-schedule/grid_beside", "derive/derive-on-demand/two_loops", "derive/derive-on-demand/read"),
     ),
     # constants, positions in loops, the same guard of the item in all roles, the same expression of the same message
     10: Rule(
@@ -144,7 +145,7 @@ NOT_IN_THIS_VERSION = {21: None}
 
 #: What parses and is not implemented yet.
 NOT_IMPLEMENTED = {
-    "two schedules": "elaborate/type-not-implemented/two_schedules",
+    "two tables of items": "elaborate/type-not-implemented/two_tables",
     "alias in tensor memory": "elaborate/type-not-implemented/alias_in_tensor_memory",
 }
 

@@ -8,16 +8,16 @@ from cake_core.architecture import Architecture
 from cake_core.derive import aliases
 from cake_core.derive.accesses import Touch, operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
-from cake_core.derive.dynamic import OnDemand, free_warp, on_demand, waits_for_grids
+from cake_core.derive.dynamic import free_warps, on_demand, waits_for_grids
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
 from cake_core.derive.memory import Asked, plan as plan_memory, unify
 from cake_core.derive.outside import known_at_launch, reads
 from cake_core.derive.pipelines import Planner
-from cake_core.derive.ragged import expand_ragged
 from cake_core.derive.received import received
-from cake_core.derive.schedules import Schedule, expand
+from cake_core.derive.schedules import Schedule
 from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
+from cake_core.derive.tiles import added_params, expanded, on_demand_of, prologue, same_order
 from cake_core.derive.turns import turns_of
 from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
@@ -26,7 +26,7 @@ from cake_core.ir.flow import walk
 from cake_core.ir.aliases import declared_mates
 from cake_core.ir.build import by_leader, lift
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
-from cake_core.ir.plan import launch_statement, pair_rank, paired, warp_grid
+from cake_core.ir.plan import pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
 from cake_core.primitive import Form, PipelinePlan, Protocol
@@ -45,27 +45,29 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     groups = Groups(registry.groups)
 
     placed = place(kernel, registry, groups)
-    schedule = _schedule(kernel, axis, cluster, fresh)
+    schedules = expanded(kernel, axis, cluster, fresh)
     touched = touches(kernel, registry)
     demanded, asked = _demands(kernel, registry, arch, axis, cluster, placed, groups, sink)
     swizzles = unify(asked, sink)
     held = _held(kernel, received(kernel, registry, touched, sink).agreed, frozenset(id(t.by) for t in touched), sink)
     _touched_when_held(kernel, touched, held)
-    if schedule is not None and schedule.persistent:
+    if any(s.persistent for s in schedules.values()):
         aliases.check(kernel, touched, held, sink)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 
-    drawn = _drawn_from(kernel)
+    drawn = on_demand_of(kernel)
+    same_order(kernel)
     protocol = _protocol(registry, arch, kernel) if plans or drawn else None
     plans = {name: _named(plan, protocol, fresh) for name, plan in plans.items()}
-    if drawn:
-        schedule = on_demand(kernel, schedule, registry, arch, placed, touched, protocol, (axis, cluster), fresh)
-        schedule = replace(schedule, plan=_named(schedule.plan, protocol, fresh))
-        plans[schedule.name] = schedule.plan
+    static = dict(schedules)
+    for name, tiles in drawn.items():
+        schedule = on_demand(kernel, tiles, static[name], registry, arch, placed, touched, protocol, (axis, cluster), fresh)
+        schedules[name] = replace(schedule, plan=_named(schedule.plan, protocol, fresh))
+        plans[name] = schedules[name].plan
     barriers = tuple(s for p in plans.values() for s in protocol.declare(p)) if plans else ()
     tensor = plan_tensor(kernel, registry, arch, fresh)
-    words = ((tensor.word,) if tensor is not None else ()) + ((schedule.declared(),) if drawn else ())
+    words = ((tensor.word,) if tensor is not None else ()) + tuple(schedules[name].declared() for name in drawn)
     memory = plan_memory(replace(kernel, body=(*kernel.body, *words)), barriers, asked, swizzles)
     turns, following = turns_of(kernel, registry, arch, placed, first=1)
     tensors = {p.name for p in kernel.params}  # the fence between proxies is of shared memory
@@ -81,8 +83,8 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         swizzles=swizzles,
         plans=plans,
         protocol=protocol,
-        schedule=schedule,
-        counter=fresh(f"{schedule.name}_n") if schedule is not None else None,
+        schedules=schedules,
+        counters={name: fresh(f"{name}_n") for name in schedules},
         barriers=named,
         turns=turns,
         mates=declared_mates(kernel.body),
@@ -98,14 +100,12 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         with sink.collecting(role=role.name):
             p = placed[role.name]
             roles.append(_header(body_of(role, frame, p.warps, p.instances, demanded[role.name], held[role.name]), p))
-    if drawn:
-        at = next(s.span for s in kernel.body if isinstance(s, Tiles))
-        roles.append(schedule.scheduler(free_warp(placed), waits_for_grids(kernel, registry, arch, at), at))
-        schedule = schedule.schedule
+    for (name, tiles), warp in zip(drawn.items(), free_warps(placed), strict=False):
+        roles.append(schedules[name].scheduler(warp, waits_for_grids(kernel, registry, arch, tiles.span), tiles.span))
     named.check(kernel, arch, sink)
     sink.stop_if_errors()
-    params = (*kernel.params, *(schedule.params if schedule is not None else ()))
-    return replace(kernel, params=params, body=_assemble(kernel, schedule, memory, tensor, plans, protocol, read, roles, registry, arch, cluster))
+    params = (*kernel.params, *added_params(static))
+    return replace(kernel, params=params, body=_assemble(kernel, static, memory, tensor, plans, protocol, read, roles, registry, arch, cluster))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -128,18 +128,6 @@ def _unrolled(kernel: Kernel, fresh: Fresh) -> Block:
     opened = any(isinstance(s, Tiles) and not read_schedule(s).persistent for s in kernel.body)
     around = frozenset({p.name for p in kernel.params} | set(bound_names(tuple(s for s in kernel.body if not isinstance(s, Role)))))
     return tuple(replace(s, body=unroll(s.body, fresh, around, opened)) if isinstance(s, Role) else s for s in kernel.body)
-
-
-def _schedule(kernel: Kernel, axis: str | None, cluster: int, fresh: Fresh) -> Schedule | None:
-    tiles = next((s for s in kernel.body if isinstance(s, Tiles)), None)
-    if tiles is None:
-        return None
-    return expand_ragged(tiles, kernel, axis, cluster, fresh) if read_schedule(tiles).ragged is not None else expand(tiles, axis, cluster, fresh)
-
-
-def _drawn_from(kernel: Kernel) -> str | None:
-    """The counter that items are drawn from, on demand."""
-    return next((read_schedule(s).counter for s in kernel.body if isinstance(s, Tiles)), None)
 
 
 def _with_mates(kernel: Kernel, buffers: set[str]) -> frozenset[str]:
@@ -254,13 +242,10 @@ def _header(role: Role, p: Placed) -> Role:
 
 
 def _assemble(
-    kernel: Kernel, schedule: Schedule | None, memory, tensor: TensorMemory | None, plans, protocol, read: Block, roles: list[Role], registry, arch, cluster: int
+    kernel: Kernel, schedules: dict[str, Schedule], memory, tensor: TensorMemory | None, plans, protocol, read: Block, roles: list[Role], registry, arch, cluster: int
 ) -> Block:
     """The kernel's body: lets, launch, memory, barrier initialisation, tensor memory, what is read, roles, exit (S18)."""
     lets = known_at_launch(kernel, registry)
-    prologue = schedule.prologue if schedule is not None else (launch_statement(Int(1), False),)
-    at = next((s.span for s in kernel.body if isinstance(s, Tiles)), kernel.span)
-    prologue = tuple(replace(s, span=at, operands=tuple(replace(e, span=at) for e in s.operands)) if isinstance(s, Op) else s for s in prologue)
     find = lambda effect, wanted, what: operation_with(registry, arch, effect, wanted, what, kernel.span)  # noqa: E731
     meet = lambda scope: find(Rendezvous, lambda e: e.scope == scope, f"a barrier of the {scope}")  # noqa: E731
     together = "cluster" if cluster > 1 else "cta"
@@ -283,4 +268,4 @@ def _assemble(
             leave += [meet("warp"), meet("cta")]  # the leader of a role may come alone
         after = find(Fence, lambda e: e.kind == "tensor_after", "a fence of the tensor engine")
         leave.append(by_first_warp((meet("warp"), after, *tensor.free)))
-    return (*lets, *prologue, *memory, *setup, *read, *roles, *leave)
+    return (*lets, *prologue(kernel, schedules), *memory, *setup, *read, *roles, *leave)

@@ -69,8 +69,8 @@ class Frame:
     swizzles: dict[str, int]
     plans: dict[str, PipelinePlan]
     protocol: Protocol
-    schedule: Schedule | None
-    counter: str | None  # the variable that counts the items of a CTA
+    schedules: dict[str, Schedule]
+    counters: dict[str, str]  # by schedule, the variable that counts its items of a CTA
     barriers: NamedBarriers
     turns: dict[str, Turning]
     mates: dict[str, frozenset[str]]  # by buffer, those that share bytes with it
@@ -93,6 +93,7 @@ class Body(DeriveContext):
     held: HeldSlots
     distribution: Distribution | None = None
     unfenced: list[Span] = field(default_factory=list)
+    walked: set[str] = field(default_factory=set)  # schedules whose items the role has gone over
     written: frozenset[str] = frozenset()  # buffers that the role's threads write and something sees through another proxy
     landing: frozenset[str] = frozenset()  # queues whose groups write such buffers: the writes are there when they have been waited for
 
@@ -169,9 +170,7 @@ class Body(DeriveContext):
                     cursors.append(f"{plan.name}_{cursor}")
             if "commit" in used and plan.commits[self.role] is not Signal.BYTES:
                 cursors.append(f"{plan.name}_commit")
-        counter = self._item_counter()
-        if counter:
-            cursors.append(counter)
+        cursors += self._item_counters().values()
         effects = [e for s in walk(self.of.body) for e in effects_of(s, self.frame.registry)]
         self.written = frozenset(root(e.place).id for e in effects if self._crosses(e))
         self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
@@ -189,9 +188,10 @@ class Body(DeriveContext):
         once = (*self.frame.protocol.acquire(plan, mod(cursor, plan.slots), Name(cursor)), assign(cursor, add(cursor, 1)))
         return (For((self.frame.fresh(f"{plan.name}_last"),), Int(0), Int(plan.slots), Words(), once, span=self.of.span),)
 
-    def _item_counter(self) -> str | None:
-        s = self.frame.schedule
-        return self.frame.counter if s and any(n.id == f"{s.name}.n" for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)) else None
+    def _item_counters(self) -> dict[str, str]:
+        """By schedule, the variables that the role needs."""
+        used = {n.id for t in walk(self.of.body) for e in own_expressions(t) for n in names(e)}
+        return {name: counter for name, counter in self.frame.counters.items() if f"{name}.n" in used}
 
     def block(self, block: Block) -> Block:
         out: list[Stmt] = []
@@ -287,12 +287,16 @@ class Body(DeriveContext):
         return replace(d, words=replace(d.words, items=(*d.words.items, Word("layout", Name(layout.name)))))
 
     def _items(self, s: For) -> Block:
-        schedule = self.frame.schedule
+        schedule = self.frame.schedules[s.lo.id]
         body = self._loop(s.body) if schedule.persistent else self.block(s.body)
-        if counter := self._item_counter():
+        if counter := self._item_counters().get(s.lo.id):
             body = (*body, assign(counter, add(counter, 1), s.span))
         carried = tuple(self._functions(b) for b in schedule.carried_as(s.pattern))
-        return schedule.loop(s.pattern, carried, body, s.span)
+        out = schedule.loop(s.pattern, carried, body, s.span)
+        if s.lo.id in self.walked:  # its variables are there, and start again
+            out = tuple(x for d in out for x in ((assign(b.name, b.value, d.span) for b in d.bindings) if isinstance(d, Var) else (d,)))
+        self.walked.add(s.lo.id)
+        return out
 
     # --- expressions: functions derive themselves, `t.n` is the item counter, `t.next.D` of the next item
 
@@ -338,11 +342,10 @@ class Body(DeriveContext):
     def _names(self, node):
         if node == Name("pair.i"):
             return replace(node, id=f"cluster.{self.cluster_axis}")
-        if isinstance(node, Name) and self.frame.schedule:
-            if node.id == f"{self.frame.schedule.name}.n":
-                return replace(node, id=self.frame.counter)
-            if (ahead := self.frame.schedule.next(node.id)) is not None:
-                return replace(node, id=ahead)
+        if isinstance(node, Name) and (schedule := self.frame.schedules.get(node.id.partition(".")[0])) is not None:
+            counted = node.id == f"{schedule.name}.n"
+            new = self.frame.counters[schedule.name] if counted else schedule.next(node.id)
+            return node if new is None else replace(node, id=new)
         return node
 
     # --- verbs

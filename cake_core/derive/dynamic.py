@@ -9,7 +9,9 @@ first one draws, and sends to all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from cake_core.derive.accesses import Touch, operation_with
 from cake_core.derive.schedules import Schedule, needed
@@ -153,6 +155,7 @@ class OnDemand:
 
 def on_demand(
     kernel: Kernel,
+    tiles: Tiles,
     schedule: Schedule,
     registry,
     arch,
@@ -164,7 +167,6 @@ def on_demand(
 ) -> OnDemand:
     """The schedule of a kernel whose items are drawn; the name of its pipeline is not chosen yet. `cluster`: axis and CTAs.
     Raises CakeError."""
-    tiles = next(s for s in kernel.body if isinstance(s, Tiles))
     asked, (axis, ctas) = read_schedule(tiles), cluster
     place = asked.counter
     counter = next((c for c in registry.counters.values() if c.capabilities <= arch.capabilities), None)
@@ -173,7 +175,7 @@ def on_demand(
             "derive/no-protocol", f"no installed plugin offers a counter for {arch.name}", tiles.span, why="items are drawn from one"
         )
     _alone(place, touched)
-    t, roles = schedule.name, [r for r in kernel.roles if _loops(r)]
+    t, roles = schedule.name, [r for r in kernel.roles if _loops(r, tiles.name)]
     releases = {r.name: Signal.WARPS for r in roles}
     everyone = tuple(range(ctas)) if ctas > 1 else ()
     arrivals = sum(placed[r.name].instances * placed[r.name].warps * (ctas if pair_rank(r.words) is None else 1) for r in roles)
@@ -194,15 +196,17 @@ def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:
     return ()
 
 
-def free_warp(placed: dict[str, Placed]) -> int:
-    """A warp for one more role that asks for nothing: the first idle one behind a role, else one more (S20)."""
-    idle = (p.first + p.instances * p.warps for p in placed.values() if p.pad)
-    return min(idle, default=max(p.first + p.instances * p.warps for p in placed.values()))
+def free_warps(placed: dict[str, Placed]) -> Iterator[int]:
+    """Warps for more roles that ask for nothing: the idle ones behind roles, then more (S20)."""
+    ends = [p.first + p.instances * p.warps for p in placed.values()]
+    for end, p in zip(ends, placed.values(), strict=True):
+        yield from range(end, end + p.pad)
+    yield from count(max(end + p.pad for end, p in zip(ends, placed.values(), strict=True)))
 
 
-def _loops(role: Role) -> tuple[For, ...]:
-    """A role's loops over items. Raises CakeError where it has several."""
-    loops = tuple(s for s in role.body if isinstance(s, For) and s.hi is None)
+def _loops(role: Role, tiles: str) -> tuple[For, ...]:
+    """A role's loops over the items of a schedule. Raises CakeError where it has several."""
+    loops = tuple(s for s in role.body if isinstance(s, For) and s.hi is None and s.lo.id == tiles)
     if len(loops) > 1:
         raise fail(
             "derive/on-demand",

@@ -37,7 +37,6 @@ from cake_core.ir.nodes import (
     While,
     Words,
 )
-from cake_core.ir.plan import launch_statement
 from cake_core.ir.schedule import RAGGED_PARTS, ROWS, Ragged, read_schedule
 from cake_core.ir.schedule import Schedule as Asked
 
@@ -84,7 +83,7 @@ def _table(tiles: Tiles, axis: str | None, cluster: int, fresh) -> Schedule:
         i,
         Name(count),
         True,
-        (launch_statement(count, True, asked.ctas),),
+        (),
         (),
         item,
         asked.parts,
@@ -145,7 +144,7 @@ def _scan(tiles: Tiles, kernel: Kernel, axis: str | None, cluster: int, fresh) -
         i,
         Name(bound),
         True,
-        (*lets, launch_statement(bound, True, asked.ctas)),
+        tuple(lets),
         tuple((b.name, b.value) for b in here.lets),
         here.item,
         asked.parts,

@@ -16,7 +16,6 @@ from cake_core.ir.build import add, binary, call, div, lift, mod, mul
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Assign, Binding, Block, Expr, For, If, Let, Name, Param, Stmt, Tiles, Var, Word, Words
 from cake_core.ir.places import names
-from cake_core.ir.plan import launch_statement
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.visit import own_expressions
 from cake_core.source import Span
@@ -24,7 +23,7 @@ from cake_core.source import Span
 
 @frozen
 class Schedule:
-    """An expanded tile schedule. `prologue`: kernel-level lets and the launch line."""
+    """An expanded tile schedule. `prologue`: kernel-level lets."""
 
     name: str
     index: str
@@ -110,7 +109,6 @@ def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Sched
     total_name = fresh(f"{t}_total")
     total = product(tuple(n for n, _ in counts))
     lets = [Let(tuple(Binding(n, e) for n, e in counts), span=at), Let((Binding(total_name, total),), span=at)]
-    launch = launch_statement(total_name, asked.persistent, asked.ctas)
     axis = cluster_axis if split > 1 else None
     locate = lambda of, i: _located(of, i, [n for n, _ in counts], asked.raster, split, axis, fresh)  # noqa: E731
     coordinates, item = locate(t, index)
@@ -119,7 +117,7 @@ def expand(tiles: Tiles, cluster_axis: str | None, cluster: int, fresh) -> Sched
         index=index,
         total=Name(total_name),
         persistent=asked.persistent,
-        prologue=(*lets, launch),
+        prologue=tuple(lets),
         coordinates=coordinates,
         item=item,
         parts=asked.parts,

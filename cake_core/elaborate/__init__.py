@@ -22,7 +22,7 @@ from cake_core.elaborate.tiles import TileSchedules
 from cake_core.elaborate.turns import Turns
 from cake_core.elaborate.typing import literal, range_of
 from cake_core.ir import ranges
-from cake_core.ir.nodes import Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target
+from cake_core.ir.nodes import Binding, Bool, Cluster, Const, Declaration, Expr, Float, Int, Kernel, Param, Require, Role, Target, Tiles
 from cake_core.ir.places import names
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import BOOL, I32, Level, Named, Scalar, Tile, Unknown
@@ -62,7 +62,7 @@ class Elaborator(Expressions, Operations, Outside, Contracts, Pairs, Guards, Gro
         self.inside: list = []
         self.fragments: dict[str, Span] = {}  # of the role at hand
         self.var_levels: dict[tuple[str, Span], Level] = {}  # of variables that are assigned what differs among threads
-        self.tiles_name: str | None = None
+        self.schedules: list[Tiles] = []
         self.item_count: str | None = None
         self.items_ahead: tuple[str, ...] = ()
         self.shrinking: frozenset[str] = frozenset()  # variables of the role at hand that may fall

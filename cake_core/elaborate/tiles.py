@@ -22,7 +22,6 @@ class TileSchedules(OnDemand):
     """Mixed into the elaborator, in front of the mix-in of declarations."""
 
     def _tiles(self, s: Tiles) -> Tiles:
-        self._one_schedule(s)
         calls = factors(s.schedule)
         for c in calls:
             name = c.name if isinstance(c, Call) else ""
@@ -70,13 +69,46 @@ class TileSchedules(OnDemand):
         if dynamic is not None:
             words = replace(words, items=(*words.items, self.drawn_from(dynamic, kinds)))
         s = replace(s, words=words, body=body)
+        self._beside_others(s)
         self.scope.bind(s.name, Symbol("tile schedule", Named("tiles", s.name), s.span, node=s))
         return s
 
-    def _one_schedule(self, s: Tiles) -> None:
-        if self.tiles_name is not None:
-            raise fail("type/not-implemented", "a second tile schedule is not implemented yet", s.span)
-        self.tiles_name = s.name
+    def _beside_others(self, s: Tiles) -> None:
+        """What the schedules of a kernel have in common is its launch. Raises CakeError where they disagree about it."""
+        schedule = read_schedule(s)
+        for other in self.schedules:
+            known, related = read_schedule(other), self.at(f"'{other.name}'", other.span)
+            if not (known.persistent and schedule.persistent):
+                alone = s if not schedule.persistent else other
+                raise fail(
+                    "type/schedule",
+                    f"'{alone.name}' is a grid beside another schedule",
+                    s.span,
+                    related=related,
+                    why="each cluster has one item of a grid, and of several schedules it takes what there is",
+                    fix="write `persistent(..)`",
+                )
+            if None not in (known.ctas, schedule.ctas) and known.ctas != schedule.ctas:
+                raise fail(
+                    "type/schedule",
+                    f"{counted(schedule.ctas, 'CTA')} on a multiprocessor, and {known.ctas} of '{other.name}'",
+                    s.words.word("ctas").span,
+                    related=related,
+                    why="a kernel is launched once",
+                    fix="say it once",
+                )
+            if schedule.counter is not None and schedule.counter == known.counter:
+                raise fail(
+                    "type/schedule",
+                    f"the items of '{s.name}' and '{other.name}' are drawn from one counter",
+                    s.words.word("dynamic").span,
+                    related=related,
+                    why="each number of a counter is one item",
+                    fix="add a workspace for each",
+                )
+            if all(x.order is not None and x.order.table for x in (known, schedule)):
+                raise fail("type/not-implemented", "a second table of items is not implemented yet", s.words.word("order").span, related=related)
+        self.schedules.append(s)
 
     # --- dimensions
 

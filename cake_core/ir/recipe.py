@@ -14,9 +14,9 @@ def plan_info(kernel: Kernel, added: tuple[Param, ...]) -> PlanInfo | None:
 
     Raises CakeError where the cost of an item is no formula of parameters and inputs.
     """
-    tiles = next((s for s in kernel.body if isinstance(s, Tiles)), None)
-    asked = read_schedule(tiles) if tiles is not None else None
-    if asked is None or asked.order is None or not asked.order.table:
+    schedules = ((s, read_schedule(s)) for s in kernel.body if isinstance(s, Tiles))
+    tiles, asked = next(((s, a) for s, a in schedules if a.order is not None and a.order.table), (None, None))
+    if asked is None:
         return None
     count, table = (p.name for p in added)
     axis, cluster = (kernel.cluster.axis.name, kernel.cluster.axis.value.value) if kernel.cluster else (None, 1)
