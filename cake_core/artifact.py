@@ -152,6 +152,7 @@ class Manifest:
     shared_map: tuple[dict, ...] = ()
     pipelines: tuple[dict, ...] = ()
     unproved: tuple[str, ...] = ()
+    allowed_unproved: tuple[str, ...] = ()  # of these, the ones that a build refuses unless it is told not to
     violated: tuple[str, ...] = ()  # codes of what the verifier refuses in the text: built for a test, and not loaded unless asked to
     compiler: dict = field(default_factory=dict)  # versions of cake, plugins, rule packs, and of the assembler
     hashes: dict[str, str] = field(default_factory=dict)  # file name to sha256, the source text included
@@ -193,7 +194,7 @@ class Manifest:
                     "device_check": DeviceCheck(**{**c, "entry_params": tuple(EntryParamInfo(**e) for e in c["entry_params"])}) if (c := data.get("device_check")) else None,
                     "plan": PlanInfo(**{k: tuple(map(tuple, v)) if k in ("dims", "lets") else v for k, v in data["plan"].items()}) if data["plan"] else None,
                     **{k: tuple(data[k]) for k in ("roles", "shared_map", "pipelines", "unproved")},
-                    "violated": tuple(data.get("violated", ())),
+                    **{k: tuple(data.get(k, ())) for k in ("allowed_unproved", "violated")},
                 }
             )
         except (KeyError, TypeError) as error:

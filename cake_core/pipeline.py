@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from cake_core import __version__, artifact
 from cake_core.architecture import Architecture
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
 from cake_core.check import checked
+from cake_core.check.safety import Account
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
 from cake_core.elaborate import constants, elaborate
@@ -32,22 +33,6 @@ if TYPE_CHECKING:
     from cake_core.lower import Lowered
     from cake_core.rules import Predicates
 
-#: The safety categories. What no rule covers, or was not proved, stands in the manifest as unproved, and the runtime shows it.
-SAFETY = (
-    "deadlock",
-    "data races",
-    "barrier phases",
-    "completion of asynchronous operations",
-    "fences before engines write what threads have read",
-    "bounds of unclipped accesses",
-    "index overflow",
-    "bounds of indices that are read from memory",
-    "overflow of numbers that are read from memory",
-    "what workspaces hold at the end",
-)
-#: The same of a kernel with buffers that share bytes.
-NOT_AT_ONCE = "that buffers which share bytes are in use at different times"
-
 
 @frozen
 class Build:
@@ -65,6 +50,7 @@ class Build:
     derived_text: str
     manifest: Manifest
     files: dict[str, bytes]
+    account: Account  # what is proved and what is not
 
 
 def build(
@@ -78,6 +64,7 @@ def build(
     assembler: Assembler | None = None,
     book: Rulebook | None = None,
     prove: bool = False,
+    allow_unproved: Collection[str] = (),
     violated: bool = False,
     on_step=lambda step: None,
 ) -> Build:
@@ -86,7 +73,8 @@ def build(
     `program`: the text, where it was parsed already. `kernel`: which of a text with several. `arch`: which of its targets, by
     exact name; may be left out where it has one.
     `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `prove`: ask the prover
-    what rules ask; without it those rules are left out, and the manifest says what is not analysed. `violated`, for tests of what goes wrong on
+    what rules ask, and refuse a kernel of which a safety category is left unproved, those in `allow_unproved` excepted; without it those rules are
+    left out, and all that they cover is allowed to be unproved. Either way the manifest says what is. `violated`, for tests of what goes wrong on
     hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
     `on_step` is told the name of each step as it starts.
     """
@@ -96,7 +84,7 @@ def build(
 
     on_step("check")
     book = book or rulebook()
-    judged = checked(typed, registry, target, book, prover() if prove else None)
+    judged = checked(typed, registry, target, book, prover() if prove else None, allow_unproved)
     findings += judged.findings
     wrong = tuple(sorted({d.code for d in findings if d.severity is Severity.ERROR}))
     if wrong and not violated:
@@ -116,10 +104,10 @@ def build(
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
     manifest, files = artifact_files(
-        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.covered, wrong
+        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.account, wrong
     )
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
-    return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files)
+    return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files, judged.account)
 
 
 @frozen
@@ -219,7 +207,7 @@ def _listed(names) -> str:
 
 
 def artifact_files(
-    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, covered, violated
+    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, account: Account, violated
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
@@ -250,7 +238,8 @@ def artifact_files(
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
-        unproved=(*(c for c in SAFETY if c not in covered), *((NOT_AT_ONCE,) if lowered.plan.mates else ())),
+        unproved=account.unproved,
+        allowed_unproved=account.allowed,
         violated=violated,
         compiler=compiler(registry, book, assembled),
         hashes=hashes,

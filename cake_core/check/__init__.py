@@ -7,16 +7,17 @@ the derived form alone, so it holds for what the compiler derived and for what a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from cake_core.architecture import Architecture
 from cake_core.check import aliases, groups, registers
+from cake_core.check.safety import Account, account, not_analysed, told
 from cake_core.check.subject import Subject
-from cake_core.diagnostics import Diagnostic, Severity, Sink
+from cake_core.diagnostics import Diagnostic, Sink
 from cake_core.facts import Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
-from cake_core.rules import Outcome, Predicates, Rule, Rulebook, Verdict, asking, judge, rulebook
+from cake_core.rules import Predicates, Rulebook, asking, judge, rulebook
 
 
 def check(
@@ -28,22 +29,29 @@ def check(
 
 @frozen
 class Checked:
-    """`covered`: safety categories of which every rule that speaks of them was judged, and none is broken or undecided."""
+    """`account`: which safety categories are proved."""
 
     findings: list[Diagnostic]
-    covered: frozenset[str]
+    account: Account = Account()
 
 
 def checked(
-    kernel: Kernel, registry, arch: Architecture, book: Rulebook | None = None, prover: Callable[[Rows], Predicates] | None = None
+    kernel: Kernel,
+    registry,
+    arch: Architecture,
+    book: Rulebook | None = None,
+    prover: Callable[[Rows], Predicates] | None = None,
+    allow: Collection[str] = (),
 ) -> Checked:
-    """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups.
+    """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups, then what has to be
+    proved and is not.
 
     `book`: the rules, without it the default suites. `prover` makes who answers predicates for a kernel's rows; without one the rules
-    that ask them are left out, and what they cover is not analysed. Raises CakeError where a pack can't be read.
+    that ask them are left out, and what they cover is unproved without a word. `allow`: safety categories that may be. Raises CakeError
+    where a pack can't be read.
     """
     book = book or rulebook()
-    sink = Sink()
+    sink, of = Sink(), Account()
     with sink.collecting():
         rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
         rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
@@ -51,35 +59,12 @@ def checked(
         found = judge(rules, rows, asked)
         if asked is not None:
             asked.close()
-        sink.add(*(v.finding for v in found if v.finding is not None and not _outside(v)))
-        outside = [v for v in found if _outside(v)]
-        if outside and not any(d.severity is Severity.ERROR for d in sink.items):  # what is violated is mended first
-            sink.add(not_analysed(outside, rows))
+        sink.add(*told(found, allow))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):
             with sink.collecting():
                 one(subject, rows, sink)
-    return Checked(sink.items, covered(book.rules, found))
-
-
-def _outside(v: Verdict) -> bool:
-    return v.outcome is Outcome.UNKNOWN and v.answer is not None and v.answer.outside
-
-
-def not_analysed(verdicts: list[Verdict], rows: Rows) -> Diagnostic:
-    """One warning for all that the method does not speak of: what is not known is not proved, and the manifest says so."""
-    rules = ", ".join(f"'{r}'" for r in dict.fromkeys(v.rule.id for v in verdicts))
-    return Diagnostic(
-        "rules/not-analysed",
-        f"the proof does not speak of '{rows.facts.kernel}': {verdicts[0].answer.reason}",
-        next((v.finding.span for v in verdicts if v.finding is not None and v.finding.span is not None), None),
-        Severity.WARNING,
-        why=f"not decided are {rules}; their categories stand in the manifest as unproved",
-        fix="write the loop or the stage in a form that docs/proof.md names, or run it on the event machine",
-    )
-
-
-def covered(rules: tuple[Rule, ...], verdicts: list[Verdict]) -> frozenset[str]:
-    """Categories that the verdicts prove: nothing of what covers them is missing, broken or undecided."""
-    good = {v.rule.id for v in verdicts} - {v.rule.id for v in verdicts if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)}
-    return frozenset(c for r in rules for c in r.covers) - {c for r in rules if r.id not in good for c in r.covers}
+        of = account(book.rules, found, rows)
+        if asked is not None and not sink.errors:  # what is violated is mended first
+            sink.add(*not_analysed(of, found, rows, allow))
+    return Checked(sink.items, of)

@@ -36,7 +36,7 @@ COMMANDS = {
 EPILOG = """\b
 Exit codes:
   0    clean (warnings do not count)
-  1    findings: errors in a text, wrong results, a file that 'fmt --check' would change
+  1    findings: errors in a text, what is not proved, wrong results, a file that 'fmt --check' would change
   2    usage: an unknown option, a file that is not there
   3    engine: a broken plugin, a missing tool, an internal error
   130  interrupted

@@ -12,6 +12,7 @@ import click
 from cake_core.cli import exits
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, table
+from cake_core.cli.proofs import proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -63,10 +64,28 @@ def rules_of(packs: tuple[str, ...] = (), preview: bool = False):
     return rulebook(tuple(map(Path, packs)), preview)
 
 
+def _categories(ctx, param, values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values:
+        return ()
+    from cake_core.check.safety import SAFETY, named
+
+    for v in values:
+        if named(v) is None:
+            raise click.BadParameter(f"'{v}' is no safety category; they are: {', '.join(c.replace(' ', '-') for c in SAFETY)}")
+    return tuple(dict.fromkeys(map(named, values)))
+
+
+def unproved_option(command):
+    """Which safety categories may be unproved: --allow-unproved."""
+    text = "Build though this safety category is not proved, and say so in the manifest; may be repeated."
+    return click.option("--allow-unproved", "allowed", multiple=True, metavar="CATEGORY", callback=_categories, help=text)(command)
+
+
 def build_options(command):
-    """What every command takes that builds: --arch, --kernel, --set, --ptxas."""
+    """What every command takes that builds: --arch, --kernel, --set, --allow-unproved, --ptxas."""
     for option in (
         click.option("--ptxas", metavar="PATH", help="The assembler. [default: $CAKE_PTXAS, the nvidia-cuda-nvcc wheel, PATH]"),
+        unproved_option,
         click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated."),
         click.option("--kernel", metavar="NAME", help="Which kernel, where the text has several."),
         click.option("--arch", metavar="ARCH", help="Which of the text's targets; may be left out where it has one."),
@@ -100,10 +119,10 @@ def assembler_or_finding(ptxas: str | None, required: bool):
 @click.option("-o", "--output", metavar="PATH", help="Folder of the artifact, or the file of --emit. [default: out/KERNEL.ARCH; stdout]")
 @click.option("--emit", type=click.Choice(tuple(EMITTED)), help="Write this alone, to -o or stdout, instead of an artifact.")
 @format_options
-def command(file, arch, kernel, settings, ptxas, packs, preview, output, emit, format, as_json) -> int:
+def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output, emit, format, as_json) -> int:
     """Compile one kernel of FILE ('-' is stdin) to an artifact folder.
 
-    Prints roles, shared memory, pipelines, registers and what was not analysed.
+    Prints roles, shared memory, pipelines, registers, and what is proved for which sizes. A safety category that is not proved is an error.
     """
     format = chosen_format(format, as_json)
     overrides = settings_of(settings)
@@ -115,7 +134,8 @@ def command(file, arch, kernel, settings, ptxas, packs, preview, output, emit, f
     try:
         source = read_source(file)
         sources[source.name] = source
-        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], rules_of(packs, preview), quiet=format in MACHINE)
+        book = rules_of(packs, preview)
+        built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], book, allowed, quiet=format in MACHINE)
     except CakeError as error:
         print_findings(error.diagnostics, sources, format)
         return exits.code_of(error.diagnostics)
@@ -133,13 +153,17 @@ def command(file, arch, kernel, settings, ptxas, packs, preview, output, emit, f
     return exits.code_of(findings)
 
 
-def compile_kernel(source, arch, kernel, overrides, ptxas, cubin: bool | None, book, quiet: bool) -> tuple[Build, tuple[Diagnostic, ...]]:
-    """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. Raises CakeError."""
+def compile_kernel(
+    source, arch, kernel, overrides, ptxas, cubin: bool | None, book, allowed: tuple[str, ...], quiet: bool
+) -> tuple[Build, tuple[Diagnostic, ...]]:
+    """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. `allowed`: safety categories that may
+    be unproved. Raises CakeError."""
     from cake_core.pipeline import build
 
     assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
-        built = build(source, registry(), arch, overrides, kernel=kernel, assembler=assembler, book=book, prove=True, on_step=on_step)
+        how = {"assembler": assembler, "book": book, "prove": True, "allow_unproved": allowed}
+        built = build(source, registry(), arch, overrides, kernel=kernel, on_step=on_step, **how)
     return built, (*registry().problems(), *missing, *built.diagnostics)
 
 
@@ -201,7 +225,8 @@ def report(built, folder: Path) -> None:
         click.echo(
             f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n"
         )
-    click.echo("Not analysed: " + ", ".join(m.unproved) + "\n")
+    click.echo("Proof")
+    click.echo("\n".join(proof_lines([proof_object(built)])).partition("\n")[2] + "\n")
     click.echo(f"Wrote {folder}")
     for name, data in sorted(built.files.items()):
         click.echo(f"  {name:<14} {len(data):>8} bytes")

@@ -7,9 +7,10 @@ from dataclasses import replace
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import rule_options, rules_of, settings_of
+from cake_core.cli.build import rule_options, rules_of, settings_of, unproved_option
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source
+from cake_core.cli.proofs import proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 from cake_core.ir.nodes import Target
 
@@ -26,12 +27,14 @@ Examples:
 @click.argument("files", nargs=-1, required=True)
 @click.option("--arch", metavar="ARCH", help="Check for this target alone. [default: every target of each text]")
 @click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated.")
+@unproved_option
 @rule_options
 @format_options
-def command(files, arch, settings, packs, preview, format, as_json) -> int:
+def command(files, arch, settings, allowed, packs, preview, format, as_json) -> int:
     """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
 
-    Findings go to stdout. A target whose plugin is not installed is a warning, if another one is.
+    Findings go to stdout, and what is proved for which sizes. A safety category that is not proved is an error. A target whose plugin is not
+    installed is a warning, if another one is.
     """
     format = chosen_format(format, as_json)
     overrides = settings_of(settings)
@@ -44,18 +47,23 @@ def command(files, arch, settings, packs, preview, format, as_json) -> int:
     with progress("checking", format in MACHINE) as on_step:
         for file in dict.fromkeys(files):
             on_step(file)
-            found = check_file(file, arch, overrides, sources, book)
+            found, proofs = check_file(file, arch, overrides, sources, book, allowed)
             findings += [d for d in found if d not in findings]
-            states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean"})
+            states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean", "kernels": proofs})
     findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
     print_findings(findings, sources, format, to_stdout=True, files=states)
+    if format == "text":
+        for line in proof_lines([p for s in states for p in s["kernels"]]):
+            click.echo(line)
     if format == "text" and not exits.code_of(findings):
         click.echo(f"{len(states)} text{'s' if len(states) != 1 else ''} clean")
     return exits.code_of(findings)
 
 
-def check_file(file: str, arch: str | None, overrides: dict, sources: dict, book) -> list[Diagnostic]:
-    """All findings of one text; each kernel and target is checked apart, so that one error hides no other's."""
+def check_file(
+    file: str, arch: str | None, overrides: dict, sources: dict, book, allowed: tuple[str, ...] = ()
+) -> tuple[list[Diagnostic], list[dict]]:
+    """All findings of one text, and what is proved of it; each kernel and target is checked apart, so that one error hides no other's."""
     from cake_core.pipeline import build
     from cake_core.syntax import parse
 
@@ -64,18 +72,22 @@ def check_file(file: str, arch: str | None, overrides: dict, sources: dict, book
         sources[source.name] = source
         program = parse(source)
     except CakeError as error:
-        return list(error.diagnostics)
+        return list(error.diagnostics), []
     found: list[Diagnostic] = []
+    proofs: list[dict] = []
     for kernel in program.kernels:
         targets, left_out = ([arch], []) if arch else installed(kernel)
         found += left_out
         for target in targets:
             try:
-                new = build(source, registry(), target, overrides, program=program, kernel=kernel.name, book=book, prove=True).diagnostics
+                how = {"book": book, "prove": True, "allow_unproved": allowed}
+                built = build(source, registry(), target, overrides, program=program, kernel=kernel.name, **how)
+                new = built.diagnostics
+                proofs.append(proof_object(built))
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]
-    return found
+    return found, proofs
 
 
 def installed(kernel) -> tuple[list[str | None], list[Diagnostic]]:

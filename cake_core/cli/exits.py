@@ -19,7 +19,7 @@ ENGINE_CODES = {
     "runtime/no-gpu",
 }
 #: Findings of an engine's namespace that are of a text nevertheless.
-OF_A_TEXT = {"rules/example"}
+OF_A_TEXT = {"rules/example", "rules/not-analysed", "rules/undecided"}
 
 
 def code_of(diagnostics: Iterable[Diagnostic]) -> int:

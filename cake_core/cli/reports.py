@@ -21,7 +21,7 @@ def _tail(report) -> None:
     for note in report.notes:
         click.echo(f"note: {note}")
     if report.unproved:
-        click.echo("Not analysed: " + ", ".join(report.unproved))
+        click.echo("Not proved: " + ", ".join(report.unproved))
 
 
 def show_run(report) -> None:

@@ -61,7 +61,9 @@ def run_options(command):
 
 
 @contextmanager
-def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxas, sources: dict) -> Iterator[tuple[Path, Path | None, tuple]]:
+def artifact_of(
+    target: str, reference: str | None, arch, kernel, settings, allowed, ptxas, sources: dict
+) -> Iterator[tuple[Path, Path | None, tuple]]:
     """(artifact folder, companion, findings of the build): a folder as it is, a text built into a temporary one."""
     from cake_core import artifact
 
@@ -69,13 +71,13 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
     if companion and not os.path.isfile(companion):
         raise click.FileError(reference, "no such file")
     if os.path.isdir(target):  # Path.is_dir raises for a name that is too long or in a closed folder
-        if arch or kernel or settings:
-            raise click.UsageError("an artifact is built already: --arch, --kernel and --set go with a text")
+        if arch or kernel or settings or allowed:
+            raise click.UsageError("an artifact is built already: --arch, --kernel, --set and --allow-unproved go with a text")
         yield Path(target), companion, ()
         return
     source = read_source(target)
     sources[source.name] = source
-    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, rules_of(), quiet=False)
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, rules_of(), allowed, quiet=False)
     beside = Path(target).with_suffix(".py")
     with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
         folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")
@@ -87,7 +89,7 @@ def artifact_of(target: str, reference: str | None, arch, kernel, settings, ptxa
 @click.argument("target", metavar="FILE|ARTIFACT")
 @run_options
 @format_options
-def command(target, shapes, if_available, on, seed, device, reference, arch, kernel, settings, ptxas, format, as_json) -> int:
+def command(target, shapes, if_available, on, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
     """Run a kernel on the GPU and compare its outputs with the reference.
 
     Outputs are poisoned before and guarded around; a wrong element, an unwritten one or a write outside is a finding.
@@ -96,16 +98,16 @@ def command(target, shapes, if_available, on, seed, device, reference, arch, ker
     from cake_core.runtime.execute import run_artifact
 
     format = chosen_format(format, as_json)
-    return execute(run_artifact, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, ptxas, format)
+    return execute(run_artifact, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format)
 
 
-def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, ptxas, format) -> int:
+def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format) -> int:
     """Run `job` on the artifact and show its report; findings and exit code as everywhere."""
     wanted = [parse_shape(s) for s in shapes] or None
     sources: dict = {}
     findings: tuple = ()
     try:
-        with artifact_of(target, reference, arch, kernel, settings, ptxas, sources) as (folder, companion, findings):
+        with artifact_of(target, reference, arch, kernel, settings, allowed, ptxas, sources) as (folder, companion, findings):
             result = replace(job(folder, companion, wanted, seed, device), artifact=target)  # a scratch folder's name says nothing
     except CakeError as error:
         if if_available and all(d.code in UNAVAILABLE for d in error.diagnostics):

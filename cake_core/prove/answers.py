@@ -34,6 +34,7 @@ from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
+from cake_core.source import Span
 
 #: States and seconds of a replay. It decides nothing: it says whether a counterexample was executed.
 SMALL, BRIEF = 5_000, 30.0
@@ -211,11 +212,11 @@ class Answers:
             except Unanalysed as fault:
                 self._cuts = fault
         if isinstance(self._cuts, Unanalysed):
-            return _outside(self._cuts.what)
+            return _outside(self._cuts.what, self._cuts.span)
         try:
             return ask(self._cuts)
         except Unanalysed as fault:
-            return _outside(fault.what)
+            return _outside(fault.what, fault.span)
 
     def _after_deadlock(self, ask: Callable[[Cuts], Answer]) -> Answer:
         """Cuts are runs only where no run hangs: while one may, that is what is to be mended."""
@@ -277,9 +278,9 @@ def _accesses(*rows: Row) -> bool:
     return all(isinstance(r.site.act, Access) for r in rows)
 
 
-def _outside(why: str) -> Answer:
-    """The method does not speak of this, or not yet."""
-    return replace(unknown(why), outside=True)
+def _outside(why: str, at: Span | None = None) -> Answer:
+    """The method does not speak of this, or not yet; `at`: which statement."""
+    return replace(unknown(why), outside=True, at=at)
 
 
 def _stands(s: Stream, event) -> bool:

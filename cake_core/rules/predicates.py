@@ -16,6 +16,7 @@ from cake_core.facts import Row
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, WORD, Sort, fact
+from cake_core.source import Span
 
 #: Raised when a predicate changes its meaning or goes; a new one does not raise it.
 VERSION = 1
@@ -32,7 +33,7 @@ class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
     a counterexample. `story`: a short interleaving, one line an agent, that shows it; `stage`, `iteration`: of what is concerned;
     `confirmed`: whether executing it showed the same (None: not executed). `outside`: unknown because the method does not speak of such a
-    kernel: not analysed, as a category of which nothing is known."""
+    kernel: not analysed, as a category of which nothing is known; `at`: the statement that it does not speak of."""
 
     standing: Standing
     reason: str = ""
@@ -42,6 +43,7 @@ class Answer:
     iteration: str | None = None
     confirmed: bool | None = None
     outside: bool = False
+    at: Span | None = None
 
 
 PROVED = Answer(Standing.PROVED)

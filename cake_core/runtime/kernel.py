@@ -87,6 +87,11 @@ class Kernel:
         return tuple(self.manifest.unproved)
 
     @property
+    def allowed_unproved(self) -> tuple[str, ...]:
+        """Of these, what a build refuses unless it is told to let it pass (`cake build --allow-unproved`)."""
+        return tuple(self.manifest.allowed_unproved)
+
+    @property
     def signature(self) -> str:
         """The parameters as the text has them."""
         kind = lambda p: f"{p.mode} {p.elem}[{', '.join(map(formula_text, p.shape))}]" if p.kind == "tensor" else p.elem  # noqa: E731
@@ -335,9 +340,13 @@ def allocate(shape: tuple[int, ...], elem: str, like: Any, device: int, cuda: Dr
 
 
 def load(folder: str | Path, *, violated: bool = False) -> Kernel:
-    """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call.
+    """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call. One line on stderr says what
+    was left unproved by a build that was told to let it pass.
 
     `violated`: also one whose text the verifier refused, which is built for tests of what goes wrong. Raises ArtifactError
     (`runtime/artifact-*`) where the folder is no whole artifact of this version, `runtime/violated` where it is such a one.
     """
-    return Kernel(read_artifact(folder, violated))
+    kernel = Kernel(read_artifact(folder, violated))
+    if kernel.allowed_unproved:
+        print(f"cake: '{kernel.name}' was built with these left unproved: {', '.join(kernel.allowed_unproved)}", file=sys.stderr)
+    return kernel

@@ -138,7 +138,8 @@ def _verify(m: Manifest) -> None:
     _need(isinstance(m.portable, bool), f"portable is {m.portable!r}")
     _need(isinstance(m.entry, str) and m.entry.isascii() and bool(m.entry), f"entry is {m.entry!r}")
     _need(isinstance(m.hashes, dict), "hashes is no table")
-    _need(all(isinstance(c, str) for c in m.violated), "violated is no list of codes")
+    for what in ("unproved", "allowed_unproved", "violated"):
+        _need(all(isinstance(c, str) for c in getattr(m, what)), f"{what} is no list of words")
 
 
 def _entry_param(e: EntryParamInfo, kinds: Mapping[str, Container]) -> None:

@@ -64,7 +64,7 @@ def test_an_artifact_is_run_as_it_is(runs, artifact):
     assert result.exit_code == 0, result.output
     assert calls == [(artifact, None, [{"M": 4, "N": 8}, {"M": 1}], 7, 1, ["manifest.json"])]
     assert "gemm for t on A GPU (compute capability 9.0, driver 13.0), seed 7" in result.stdout
-    assert "M=4 N=8" in result.stdout and " ok " in result.stdout and "note: a note" in result.stdout and "Not analysed: deadlock" in result.stdout
+    assert "M=4 N=8" in result.stdout and " ok " in result.stdout and "note: a note" in result.stdout and "Not proved: deadlock" in result.stdout
 
 
 def test_a_text_is_built_into_a_folder_that_is_gone_afterwards(runs, tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from newcomer import ROOT, arrive, expected, matches, steps
 
-from cake_core.pipeline import SAFETY
+from cake_core.check.safety import SAFETY
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 

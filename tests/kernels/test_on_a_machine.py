@@ -102,7 +102,7 @@ def mutated(old, new):
 )
 def test_a_wrong_kernel_is_seen(old, new, monkeypatch):
     source = Source("wrong.cake", mutated(old, new))
-    monkeypatch.setattr(pipeline, "checked", lambda *_: Checked([], frozenset()))
+    monkeypatch.setattr(pipeline, "checked", lambda *_: Checked([]))
     wrong = build(source, load_registry(environ={"CAKE_LOAD_PLUGINS": ""}), "sm90")
     right = built(ATTENTION, CAUSAL=True)
     wrong = replace(wrong, manifest=replace(wrong.manifest, plan=right.manifest.plan))

@@ -52,11 +52,18 @@ def test_what_the_verifier_refused_is_loaded_only_on_request(artifact, fakes):
     assert not load(artifact(fakes.SCALE), violated=True).manifest.violated
 
 
-def test_a_manifest_of_before_there_was_the_mark_is_not_violated(artifact, fakes):
+def test_what_a_build_was_allowed_to_leave_unproved_is_said_in_one_line(artifact, fakes, capsys):
+    k = load(artifact(fakes.SCALE, unproved=("deadlock", "x"), allowed_unproved=("deadlock",)))
+    assert k.allowed_unproved == ("deadlock",)
+    assert capsys.readouterr() == ("", "cake: 'scale' was built with these left unproved: deadlock\n")
+    assert load(artifact(fakes.SCALE, unproved=("x",))).allowed_unproved == () and capsys.readouterr() == ("", "")
+
+
+def test_a_manifest_of_before_there_were_the_marks_has_none(artifact, fakes):
     folder = artifact(fakes.SCALE)
     path = folder / "manifest.json"
-    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "violated"}))
-    assert load(folder).manifest.violated == ()
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k not in ("violated", "allowed_unproved")}))
+    assert load(folder).manifest.violated == load(folder).allowed_unproved == ()
 
 
 @pytest.mark.parametrize("name, code", [("manifest.json", "artifact-no-manifest"), ("kernel.cubin", "artifact-no-cubin")])
