@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
+from cake_core.facts.inline import Env, inline, swapped
 from cake_core.facts.schema import (
     Access,
     Act,
@@ -38,18 +39,16 @@ from cake_core.facts.schema import (
     WithGroup,
 )
 from cake_core.ir import nodes as ir
-from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, binary, lift
+from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, lift
 from cake_core.ir.flow import conjuncts, walk
 from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import kernel_text
-from cake_core.ir.types import ELEMENTS, Scalar, Tile
+from cake_core.ir.types import ELEMENTS, Level, Scalar, Tile
 from cake_core.ir.visit import calls
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
-
-Env = dict[str, Expr]
 
 
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
@@ -86,25 +85,6 @@ def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     )
 
 
-def inline(e, env: Env):
-    """An expression (or a part of one) with names written out and constants folded."""
-    match e:
-        case Name(id):
-            return env.get(id, e)
-        case Binary(op, a, b):
-            x, y = inline(a, env), inline(b, env)
-            return e if x is a and y is b else replace(binary(op, x, y), span=e.span, type=e.type)
-        case tuple():
-            return tuple(inline(x, env) for x in e)
-    if not is_dataclass(e):
-        return e
-    changed = {}
-    for f in fields(e):
-        if f.name not in ("span", "type", "function") and (new := inline(old := getattr(e, f.name), env)) is not old:
-            changed[f.name] = new
-    return replace(e, **changed) if changed else e
-
-
 def _tensor(p: ir.Param, reader: _Reader) -> Tensor:
     t = reader.types.get(p.name)
     shape = tuple(lift(d) for d in t.shape) if isinstance(t, Tile) else ()
@@ -120,9 +100,7 @@ class _Reader:
     types: dict[str, Tile] = field(init=False)  # of parameters, shapes as expressions
 
     def __post_init__(self) -> None:
-        self.types = {
-            p.name: Tile("global", ELEMENTS[p.declared.name], p.declared.groups) for p in self.kernel.params if p.mode is not None
-        }
+        self.types = {p.name: Tile("global", ELEMENTS[p.declared.name], p.declared.groups) for p in self.kernel.params if p.mode is not None}
 
     def number(self) -> int:
         self.count += 1
@@ -297,27 +275,37 @@ class _Scope:
                         continue
                     value = self.value(b.value)
                     if self._size(value) > LONGEST:  # such as a chain of `let`s, which doubles at every link
-                        out.append(Set(self._bind(b.name, b.value.type), None))
+                        out.append(Set(self._bind(b.name, b.value.type), None, each=_each(b.value)))
                     elif not self._known(value):
-                        source = self._source(b.value)
-                        out.append(Set(self._bind(b.name, b.value.type), None, source, b.value.type.range))
+                        out += self._set(b.name, b.value, bind=True)
                     elif self._varies(value):
                         out.append(Set(self._bind(b.name, b.value.type), value))
                     else:
                         self.env[b.name] = value
                 return tuple(out)
             case Var(bindings):
-                out = [Set(b.name, self._or_none(b.value), self._source(b.value), b.value.type.range) for b in bindings if isinstance(b.value.type, Scalar)]
+                out = [x for b in bindings if isinstance(b.value.type, Scalar) for x in self._set(b.name, b.value)]
                 for b in bindings:
                     self.env.pop(b.name, None)
                 return tuple(out)
             case Assign(Name(id), value) if isinstance(value.type, Scalar) and id in self.variables:
-                return (Set(id, self._or_none(value), self._source(value), value.type.range),)
+                return tuple(self._set(id, value))
             case Assign(ir.Tuple(items)):
-                return tuple(Set(i.id, None) for i in items if isinstance(i, Name) and i.id in self.variables)
+                return tuple(Set(i.id, None, each=True) for i in items if isinstance(i, Name) and i.id in self.variables)
             case Op(words=words) if isinstance(name := words.get("as"), Name):
-                return (Set(self._bind(name.id), None),)
+                return (Set(self._bind(name.id), None, each=True),)
         return ()
+
+    def _set(self, name: str, value: Expr, bind: bool = False) -> list[Set]:
+        """A variable is given a value, or (`bind`) a name gets one. Where the value is made of elements of shared memory, these are named first."""
+        heard = {} if self._source(value) is not None else {id(c): (c, at) for c in calls(value) if (at := self._source(c)) is not None}
+        first = {key: Set(self._bind(f"{name}.{n}", c.type), None, at, c.type.range, _each(c)) for n, (key, (c, at)) in enumerate(heard.items())}
+        named = swapped(value, {key: Name(x.name, type=heard[key][0].type) for key, x in first.items()})
+        known = self._or_none(named)
+        if known is None:
+            first, named = {}, value
+        own = self._bind(name, value.type) if bind else name
+        return [*first.values(), Set(own, known, self._source(value), value.type.range, _each(value))]
 
     def _source(self, e: Expr) -> Region | None:
         """The element of shared memory that an expression is."""
@@ -366,7 +354,9 @@ class _Scope:
             case Call():
                 touched = [a for c in calls(e) if (f := self.reader.registry.functions.get(c.name)) for a in f.effects(c)]
                 reads_in = all(isinstance(a, declared.Access) and tensors.get(root(a.place).id) == "in" for a in touched)
-                values = [a.value if isinstance(a, Option) else a for a in e.args if isinstance((a.value if isinstance(a, Option) else a).type, Scalar)]
+                values = [
+                    a.value if isinstance(a, Option) else a for a in e.args if isinstance((a.value if isinstance(a, Option) else a).type, Scalar)
+                ]
                 return reads_in and all(map(self._known, values))
         return False
 
@@ -416,6 +406,11 @@ class _Scope:
         place = place_of(e, declared_type)
         box = tuple(Extent(self.value(p.lo), Int(1) if p.size is None else self.value(lift(p.size)), p.size is None) for p in place.parts)
         return Region(_memory(base, declared_type, self.reader), base.id, tuple(self.value(x) for x in place.slots), box)
+
+
+def _each(e: Expr) -> bool:
+    """Whether the warps of an instance may have different values of it."""
+    return e.type.level > Level.INSTANCE
 
 
 def _one(r: Region) -> bool:

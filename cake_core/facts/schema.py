@@ -191,12 +191,13 @@ Act = Access | Init | Wait | Arrive | EngineArrive | Commit | Drain | Meet | Fen
 @frozen
 class Set:
     """The event gives a variable of its role a value; None: one that nothing is known of, but that it is what the one element
-    `source` of shared memory holds, where that is given. `range`: of a value by its type."""
+    `source` of shared memory holds, where that is given. `range`: of a value by its type. `each`: the warps of an instance may have different ones."""
 
     name: str
     value: Expr | None
     source: Region | None = None
     range: Range = ANY
+    each: bool = False
 
 
 # --- programs ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cake_core.facts.extract import inline
+from cake_core.facts.inline import inline
 from cake_core.facts.schema import Access, Block, By, Drain, Event, Facts, RoleFacts, Wait, events
 from cake_core.ir.nodes import Expr, Int
 

@@ -12,6 +12,7 @@ from cake_core.facts.schema import Access
 from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
 from cake_core.prove.protocol import Stream
+from cake_core.prove.smallest import admitted
 from cake_core.prove.solve import Cuts, Found, Result
 from cake_core.prove.states import (
     Use,
@@ -26,6 +27,8 @@ from cake_core.prove.states import (
     landing,
     may_lag,
     may_share,
+    received,
+    stale,
     together,
     uses_of,
 )
@@ -38,6 +41,8 @@ from cake_core.source import Span
 
 #: States and seconds of a replay. It decides nothing: it says whether a counterexample was executed.
 SMALL, BRIEF = 5_000, 30.0
+#: Sizes that are tried where those of a counterexample say nothing: each at the next value that it may have.
+OTHERS = (1, 3, 5)
 
 
 @dataclass(slots=True)
@@ -112,10 +117,17 @@ class Answers:
         return self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
 
     def _hang(self, cuts: Cuts) -> Answer:
-        """The counts first: what is said of phases is so only where each gets what it counts."""
+        """The counts first: what is said of phases is so only where each gets what it counts. Then whether one waits for ever, and last whether
+        those who go on by what they receive receive what was meant for them: loops are taken to go round equally often because they do."""
+        for run in cuts.protocol.runs.values():
+            for w in run.endless:
+                return Answer(Standing.VIOLATED, f"the `while` in line {w.span.line} never ends: whatever {run.agent.text} sends lets it go on")
         for b, what in cuts.protocol.uncovered():
             return _outside(f"{b.text} {what}")
-        return self._told(cuts.blocked(), self._telling.deadlock)
+        answer = self._told(cuts.blocked(), self._telling.deadlock)
+        if answer.standing is not Standing.PROVED:
+            return answer
+        return self._worst(self._told(stale(cuts, site, use), self._telling.stale, site, use) for site, use in received(cuts))
 
     # --- all at once -----------------------------------------------------------------------------------------------
 
@@ -239,7 +251,23 @@ class Answers:
         sizes = tuple(answer.values)
         if sizes not in self._replayed:
             self._replayed[sizes] = self._replay(dict(sizes))
-        return replace(answer, confirmed=self._replayed[sizes])
+        confirmed = self._replayed[sizes]
+        loose = next((w for r in self._cuts.protocol.runs.values() for w in r.loose), None)
+        if loose is not None and not confirmed:  # a cut in which a loop goes round as often as it never does, or as it does at other sizes
+            if (seen := self._elsewhere()) is None:
+                return _outside(f"how often the `while` in line {loose.span.line} goes round beside other loops")
+            return replace(answer, values=seen, story=(), confirmed=True)
+        return replace(answer, confirmed=confirmed)
+
+    def _elsewhere(self) -> tuple[tuple[str, int], ...] | None:
+        """Sizes at which the event machine goes wrong, of a few small ones."""
+        for least in OTHERS:
+            sizes = tuple((n, admitted(self._cuts.sums.numbers.parameters[n].range, least)) for n in self.rows.facts.scalars)
+            if sizes not in self._replayed:
+                self._replayed[sizes] = self._replay(dict(sizes))
+            if self._replayed[sizes]:
+                return sizes
+        return None
 
     def _replay(self, sizes: dict[str, int]) -> bool | None:
         """Whether the event machine goes wrong at some sizes too; None: it cannot run there."""

@@ -149,10 +149,11 @@ class Closing:
             return None
         own, of, start = self.heads[key], self.heads[counter], self._start(key)
         first = [(own, start), (of, self._start(counter)), (self.index, ZERO)]
+        grown = of >= self._start(counter)  # a count never falls
         for how in (Kept.BEHIND, Kept.LATER):
             for apart in range(MOST_PENDING + 1):
                 here, then = (self._kept(x, apart, start, how) for x in (of, self.after[counter]))
-                if not self.sums.holds(z3.substitute(self.after[key], (own, here)) == then, self.inside):
+                if not self.sums.holds(z3.substitute(self.after[key], (own, here)) == then, self.inside, grown):
                     continue
                 if how is Kept.BEHIND and z3.simplify(start - self._start(counter) + apart).eq(ZERO):
                     return counter, apart, Kept.ALWAYS

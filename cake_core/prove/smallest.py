@@ -23,9 +23,7 @@ STEPS, TRIES = 3_000_000, 1000
 LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 
 
-def smallest(
-    assertions: Iterable[z3.BoolRef], found: z3.ModelRef, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]
-) -> z3.ModelRef:
+def smallest(assertions: Iterable[z3.BoolRef], found: z3.ModelRef, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]) -> z3.ModelRef:
     """A model of `assertions` with the parameters as small as they can be, then the places of `agents`, their iterations, and
     those of past executions (`moments`, by name). `found`: a model."""
     search = _Search(list(assertions), found, sums)
@@ -150,6 +148,12 @@ def _ladder(r: Range) -> list[int]:
     """Values that a parameter can have, each small for its size."""
     start = r.lo if r.lo is not None else 0
     return list(dict.fromkeys(v for x in LADDER if (v := _admitted(r, max(start, x))) is not None and (r.hi is None or v <= r.hi)))
+
+
+def admitted(r: Range, at_least: int) -> int:
+    """A value of a range, the next one from some value on where it has one."""
+    value = _admitted(r, max(at_least, r.lo or 0))
+    return value if r.hi is None or value <= r.hi else _admitted(r, r.lo or 0)
 
 
 def _admitted(r: Range, at_least: int) -> int:

@@ -3,6 +3,7 @@
 behind, ahead   a waiter whose barrier has gone on by two phases, or lags by two: its parity says the wrong thing
 early           an arrival that lands in a phase before its own; bytes that are credited to one
 together        two accesses, and neither is known to be over when the other begins
+stale           what is received is not what was sent for the trip that the receiver is in
 in flight       something that was started may still run when its role, or its CTA, has ended
 """
 
@@ -20,8 +21,9 @@ from cake_core.prove.agents import Agent
 from cake_core.prove.cut import Moment
 from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import Barrier, Stream, destinations
+from cake_core.prove.received import Sent
 from cake_core.prove.solve import NONE, Cuts, Found, Result
-from cake_core.prove.text import LANES, Unanalysed, copied
+from cake_core.prove.text import LANES, Key, Unanalysed, copied
 from cake_core.prove.walk import Run, Site
 
 
@@ -190,6 +192,47 @@ def may_lag(late: Use, first: Use) -> bool:
     return first.site.event.by is By.ALL and any(s.event is not None and s.event.by is not By.ALL for s in first.run.sites)
 
 
+def received(cuts: Cuts) -> Iterator[tuple[Site, Use]]:
+    """Where roles receive what they go on by, and who sends it there."""
+    for run in cuts.protocol.runs.values():
+        for site in run.sites:
+            talk = site.frames[-1].talk if site.frames and site.event is not None else None
+            heard: dict[tuple[int, int], Sent] = {}
+            for (event, _), sent in talk.hears.items() if talk is not None else ():
+                if event == site.event.id:
+                    heard[sent.event.id, sent.number] = sent
+            for sent in heard.values():
+                yield from ((site, u) for u in uses_of(cuts, sent.event, sent.number) if u.cta == run.agent.cta)
+
+
+def stale(cuts: Cuts, site: Site, use: Use) -> Found:
+    """A receiver is about to read while what was sent for the trip that it is in is not there yet, or not any more: the slot holds, or gets,
+    another trip's."""
+    cut, region = cuts.cut, use.access.region
+    slots = cuts.facts.buffers[region.name].slots[:1]
+    ring = slots[0] if slots else 1
+    mine = next(a.region for a in site.acts if isinstance(a, Access) and a.region.name == region.name)
+    for at, where in ((site, mine), (use.site, region)):
+        turn = at.frames[-1].index
+        for e in where.slot if ring > 1 else ():
+            slot = cuts.sums.numbers.number(e, at.env).term
+            if not cuts.sums.holds(slot == turn % ring, at.guard):
+                other = cut.here(at.agent.key, slot != turn % ring)
+                if (found := cuts.consistent([cut.at[at.agent.key][at.number], other], at.agent.key)).result is not Result.NONE:
+                    return found
+    issued = _issued(use)
+    if not cuts.sums.holds(use.site.count(issued) == use.site.frames[-1].index, use.site.guard):
+        raise Unanalysed(f"'{region.name}' is not sent once a trip", use.site.event.span)
+    trip, sent = cut.here(site.agent.key, site.frames[-1].index), cut.count(use.key, issued)
+    state = [cut.at[site.agent.key][site.number], z3.Or(sent < trip + 1, sent > trip + ring)]
+    found = cuts.consistent(state, site.agent.key, use.key)
+    if found.result is not Result.NONE or not use.asynchronous:
+        return found
+    then = Moment(use.site, "~", use.run)
+    state = [cut.at[site.agent.key][site.number], then.guard, then.count(issued) == trip, *active(cuts, use, then)]
+    return cuts.consistent(state, site.agent.key, use.key)
+
+
 def in_flight(cuts: Cuts, use: Use) -> Found:
     """Active when its role has ended; of what a barrier announces, when all roles of the CTA have."""
     cut, then = cuts.cut, Moment(use.site, "~", use.run)
@@ -217,12 +260,7 @@ def incomplete(cuts: Cuts, use: Use, site: Site) -> Found:
 def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
     """That a past execution was issued, and that no one knows it complete."""
     cut, completion = cuts.cut, use.access.completion
-    event = use.site.event
-    issued = (
-        copied(event.acts[use.number].completion, use.run.counting.turns[event.id, use.number])
-        if isinstance(completion, WithBytes)
-        else ("access", event.id, use.number)
-    )
+    issued = _issued(use)
     out = [then.count(issued) < cut.count(use.key, issued)]
     match completion:
         case WithGroup(queue):
@@ -238,6 +276,14 @@ def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
                     if a.agent is use.agent and a.engine == engine:
                         out += [_unseen(cuts, b, then.count(a.key), w) for w in b.waits]
     return out
+
+
+def _issued(use: Use) -> Key:
+    """What counts how often it was started."""
+    event = use.site.event
+    if isinstance(use.access.completion, WithBytes):
+        return copied(event.acts[use.number].completion, use.run.counting.turns[event.id, use.number])
+    return ("access", event.id, use.number)
 
 
 def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef, w: Stream) -> z3.BoolRef:

@@ -85,8 +85,11 @@ class Sums:
         if z3.is_app_of(atom, z3.Z3_OP_ITE):
             test, a, b = atom.children()
             x, y = literal(a), literal(b)
-            if x is not None and y is not None and (count := counted(test, index, n)) is not None:
-                return x * count + y * (n - count)
+            if x is not None and y is not None:
+                if (count := counted(test, index, n)) is not None:
+                    return x * count + y * (n - count)
+                if low := min(x, y):  # what each step adds is no matter of the family, of whose steps the least is to be known
+                    return self._atom(z3.If(test, z3.IntVal(x - low), z3.IntVal(y - low)), index, n) + low * n
         family, apart = self.family(atom, index)
         return family.at(n) + apart * n
 

@@ -20,19 +20,27 @@ from cake_core.ir.ranges import ANY, at_least
 from cake_core.prove.agents import Agent, Constants, specialise
 from cake_core.prove.loops import Closing, State, opaque
 from cake_core.prove.numbers import ZERO, Env, Num, digest, literal
+from cake_core.prove.received import Talk, Talks
 from cake_core.prove.sums import Sums
 from cake_core.prove.text import Counting, Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A loop around a place: its iteration, how many it has; its variable starts at `first` and grows by `stride` (None: by what is no constant)."""
+    """A loop around a place: its iteration, how many it has; its variable starts at `first` and grows by `stride` (None: by what is no constant).
+    Of a `while` that goes on by what was received: the `talk`, and `again`, that what came in this iteration lets it go on."""
 
-    loop: Loop
+    loop: Loop | While
     index: z3.ArithRef
     trips: z3.ArithRef
-    first: z3.ArithRef
-    stride: int | None
+    first: z3.ArithRef = ZERO
+    stride: int | None = None
+    talk: Talk | None = None
+    again: z3.BoolRef | None = None
+
+    @property
+    def name(self) -> str:
+        return self.loop.var if isinstance(self.loop, Loop) else "turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,9 @@ class Run:
     agent: Agent
     sites: list[Site]
     counting: Counting
+    loose: list[While] = field(default_factory=list)  # loops of which no one else knows how often they go round
+    endless: list[While] = field(default_factory=list)  # loops that whatever is sent lets go on
+    own: bool = False  # it goes by values that only this agent's instance has
     iterations: dict[str, z3.ArithRef] = field(default_factory=dict)  # of the loops around its places, by name
 
     def __post_init__(self) -> None:
@@ -85,11 +96,11 @@ class Run:
         return self.sites[-1]
 
 
-def run_of(agent: Agent, facts: Facts, sums: Sums) -> Run:
-    walker = _Walker(agent, facts, sums)
+def run_of(agent: Agent, facts: Facts, sums: Sums, talks: Talks) -> Run:
+    walker = _Walker(agent, facts, sums, talks)
     state = walker.block((*agent.role.body, *facts.after), {}, (), (), record=True)
     walker.site(None, (), state, (), ())
-    return Run(agent, walker.sites, walker.counting)
+    return Run(agent, walker.sites, walker.counting, list(walker.loose.values()), list(walker.endless.values()), walker.own)
 
 
 @dataclass(slots=True)
@@ -97,7 +108,11 @@ class _Walker:
     agent: Agent
     facts: Facts
     sums: Sums
+    talks: Talks
     sites: list[Site] = field(default_factory=list)
+    loose: dict[int, While] = field(default_factory=dict)
+    endless: dict[int, While] = field(default_factory=dict)
+    own: bool = False
     constants: Constants = field(init=False)
     needed: frozenset[str] = field(init=False)  # names whose values decide something
     counting: Counting = field(init=False)
@@ -120,13 +135,14 @@ class _Walker:
                 case Branch():
                     state = self._branch(node, state, frames, guards, record)
                 case While():
-                    state = self._while(node, state, frames)
+                    state = self._while(node, state, frames, guards, record)
         return state
 
     def env(self, state: State, frames: tuple[Frame, ...]) -> Env:
         out = {key[1]: Num(term) for key, term in state.items() if key[0] == "var"}
         for f in frames:
-            out[f.loop.var] = self._index(f)
+            if isinstance(f.loop, Loop):
+                out[f.loop.var] = self._index(f)
         return out
 
     def _index(self, f: Frame) -> Num:
@@ -159,11 +175,19 @@ class _Walker:
                     self._drain(drain, state)
         if any(s.name in self.needed for s in e.sets):
             state = dict(state)
-            env = self.env(state, frames)
             for s in e.sets:
                 if s.name in self.needed:
-                    state["var", s.name] = self._value(s, e, env, frames)
+                    state["var", s.name] = self._value(s, e, self.env(state, frames), frames)
+        if frames and (talk := frames[-1].talk) is not None and e.id in talk.sends:
+            if record and talk.test is not None and self._always(frames[-1], state, guards):
+                self.endless[frames[-1].loop.id] = frames[-1].loop
+            state = dict(state) | {("var", v): self._message(text, frames[-1]) for v, text in talk.sends[e.id].items() if v in self.needed}
         return state
+
+    def _always(self, f: Frame, state: State, guards: tuple) -> bool:
+        """Whether what is about to be sent surely lets a loop go on: then it never ends."""
+        again = z3.simplify(self._asked(f.loop, state, ()))
+        return not f.again.eq(again) and self.sums.holds(again, *guards)
 
     def _drain(self, a: Drain, state: State) -> None:
         """All but `pending` of the groups closed so far are complete. `closed` is how many there were at the last drain: no more can
@@ -178,9 +202,17 @@ class _Walker:
 
     def _value(self, s: Set, e: Event, env: Env, frames) -> z3.ArithRef:
         if s.value is None:
+            if frames and (talk := frames[-1].talk) is not None and (sent := talk.hears.get((e.id, s.name))) is not None:
+                return self._message(sent.text(self.agent.cta), frames[-1])
+            self.own = True
+            who = self.agent.key if s.each else self.agent.place
             its = " ".join(str(f.index) for f in frames)
-            return self.sums.numbers.unknown(f"{self.agent.key} event {e.id} {s.name} {its}", s.name, ANY).term
+            return self.sums.numbers.unknown(f"{who} event {e.id} {s.name} {its}", s.name, s.range).term
         return z3.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
+
+    def _message(self, sent: str, f: Frame) -> z3.ArithRef:
+        """What was sent in the trip that a loop is in."""
+        return self.sums.numbers.unknown(f"what {sent} sent in trip {f.index}", sent, ANY).term
 
     # --- branches --------------------------------------------------------------------------------------------------
 
@@ -204,18 +236,25 @@ class _Walker:
                 return z3.And(self._test(a, env, frames), self._test(b, env, frames))
             case Binary("<", Binary("+", Name(var), step), hi):
                 for f in frames:
-                    if f.loop.var == var and f.stride is None and self._same(f.loop.step, step) and self._same(f.loop.hi, hi):
+                    if f.name == var and f.stride is None and self._same(f.loop.step, step) and self._same(f.loop.hi, hi):
                         return f.index + 1 < f.trips
-        return self.sums.numbers.condition(e, env)
+        test = self.sums.numbers.condition(e, env)
+        for f in frames:
+            if f.again is not None and test.eq(f.again):
+                return f.index + 1 < f.trips
+        return test
 
     def _same(self, a: Expr, b: Expr) -> bool:
         return expr_text(specialise(a, self.constants)) == expr_text(b)
 
-    def _while(self, w: While, state: State, frames) -> State:
-        """Leaves opaque values, the same for the same text from the same values. Nothing that others see may happen inside."""
+    def _while(self, w: While, state: State, frames, guards, record: bool) -> State:
         inside = [n for n in nodes(w.body) if isinstance(n, Event)]
         if any(self.agent.runs(e) and self.counting.streams(e) for e in inside):
-            raise Unanalysed("a `while` with synchronisation or shared memory inside", w.span)
+            return self._turns(w, state, frames, guards, record)
+        return self._alone(w, inside, state, frames)
+
+    def _alone(self, w: While, inside: list[Event], state: State, frames) -> State:
+        """A `while` in which nothing happens that others see leaves opaque values, the same for the same text from the same values."""
         keys = [("var", s.name) for e in inside for s in e.sets if s.name in self.needed]
         if not keys:
             return state
@@ -224,6 +263,46 @@ class _Walker:
         body = self.block(w.body, state | heads, frames, (), record=False)
         test = self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state | heads, frames))
         return state | opaque(f"while {test.sexpr()}", keys, heads, body, state, self.sums)
+
+    def _turns(self, w: While, state: State, frames, guards, record: bool) -> State:
+        """A `while` in which something happens that others see: a loop of an unknown number of trips, which those who go on by the same
+        messages share."""
+        first = z3.simplify(self._asked(w, state, frames))
+        talk = self.talks.of(self.agent.role, w, self.agent.cta) if not frames and z3.is_true(first) else None
+        if talk is not None and self.talks.agreed(talk, w, self.agent.cta):
+            frame = self._agreed(w, talk, state)
+            inside = z3.And(frame.index >= 0, frame.index < frame.trips)
+            at_head, behind = self._closed(w, frame, state, frames)
+        else:
+            self.loose[w.id], self.own = w, True
+            frame = self._loose(w, frames)
+            at_head, behind = self._closed(w, frame, state, frames)
+            inside = z3.And(frame.index >= 0, frame.index < frame.trips, self._asked(w, at_head, (*frames, frame)))
+            if not frames:
+                last = {k: z3.substitute(t, (frame.index, frame.trips - 1)) for k, t in at_head.items()}
+                self.sums.numbers.known += [
+                    z3.Implies(frame.trips == 0, z3.Not(first)),
+                    z3.Implies(frame.trips > 0, z3.And(first, self._asked(w, last, frames), z3.Not(self._asked(w, behind, frames)))),
+                ]
+        if record:
+            self.block(w.body, at_head, (*frames, frame), (*guards, inside), record=True)
+        return behind
+
+    def _asked(self, w: While, state: State, frames) -> z3.BoolRef:
+        return self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state, frames))
+
+    def _agreed(self, w: While, talk: Talk, state: State) -> Frame:
+        """The loop of all who go on by the same messages: at least one trip, and another one while what came says so."""
+        n = self.sums.numbers
+        index = z3.Int(f"it!{digest(talk.test)}")
+        frame = Frame(w, index, n.unknown(f"trips {talk.test}", f"trips of the loops on {talk.test}", at_least(1)).term)
+        meant = {("var", v): self._message(text, frame) for v, text in talk.meant(self.agent.cta).items()}
+        return replace(frame, talk=talk, again=self._asked(w, state | meant, ()))
+
+    def _loose(self, w: While, frames) -> Frame:
+        key = f"while {w.id} of {self.agent.place} within {' '.join(str(f.index) for f in frames)}"
+        trips = self.sums.numbers.unknown(f"trips {key}", f"trips of the loop in line {w.span.line}", at_least(0)).term
+        return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
 
     # --- loops -----------------------------------------------------------------------------------------------------
 
@@ -256,7 +335,7 @@ class _Walker:
                 n.exact.append((trips, z3.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
         return Frame(l, index, trips, lo.term, stride)
 
-    def _closed(self, l: Loop, frame: Frame, entry: State, frames) -> tuple[State, State]:
+    def _closed(self, l: Loop | While, frame: Frame, entry: State, frames) -> tuple[State, State]:
         """The state at the head of iteration `frame.index`, and behind the loop. Variables are closed first: what is counted may
         depend on them, and not the other way round."""
         entry = {k: t for k, t in entry.items() if k[0] != "closed"}
@@ -284,7 +363,8 @@ class _Walker:
             body = self.block(l.body, {**at, **heads}, inner, (), record=False)
             first, last, left = Closing(self.sums, frame.index, frame.trips, entry, heads, body).close()
             if left:
-                raise Unanalysed(f"how often '{left[0][1]}' is reached in the loop over '{l.var}'", l.span)
+                where = f"the loop over '{l.var}'" if isinstance(l, Loop) else "this `while`"
+                raise Unanalysed(f"how often '{left[0][1]}' is reached in {where}", l.span)
             at |= first
             behind |= last
         return at, behind

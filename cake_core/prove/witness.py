@@ -40,6 +40,10 @@ class Telling:
         answer = self._answer(model, reason, self._story(model, (late.run, first.run), first if first.asynchronous else None))
         return replace(answer, **self._at_place(model, late))
 
+    def stale(self, model: z3.ModelRef, site: Site, use: Use) -> Answer:
+        reason = f"{site.agent.text} can read what {use.agent.text} sent in another trip (line {site.event.span.line} of '{use.access.region.name}'): they go round unequally often, and one waits for what never comes"
+        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[site.agent.key], use.run)))
+
     def started(self, model: z3.ModelRef, use: Use, site: Site) -> Answer:
         reason = f"{_verb(use)} of '{use.access.region.name}' by {use.agent.text} may still run, {_done(use)}"
         return self._answer(model, reason, self._story(model, (use.run, self.cuts.protocol.runs[site.agent.key]), use))
@@ -79,7 +83,7 @@ class Telling:
             return self.cuts.cut.here(use.key, t)
 
         slots = [str(model.eval(here(self.cuts.sums.numbers.number(e, use.site.env).term), True)) for e in use.access.region.slot]
-        turns = [f"{f.loop.var}: {self._iteration(model, f, here)}" for f in use.site.frames]
+        turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in use.site.frames]
         return {"stage": ", ".join(slots) or None, "iteration": ", ".join(turns) or None}
 
     # --- parts -----------------------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ class Telling:
 
     def _at(self, model: z3.ModelRef, site: Site, here) -> str:
         line = f" (line {site.event.span.line})" if site.event is not None and site.event.span.line else ""
-        turns = [f"{f.loop.var}: {self._iteration(model, f, here)}" for f in site.frames]
+        turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in site.frames]
         return line + (f", iteration {', '.join(turns)}" if turns else "")
 
     def _iteration(self, model: z3.ModelRef, f: Frame, here) -> str:
