@@ -23,11 +23,11 @@ def mutants(kernel: Kernel, typed: Kernel, registry) -> Iterator[Edit]:
             yield edit
 
 
-def drawn(kernel: Kernel, typed: Kernel, registry, arch: Architecture, count: int, seed: int, most: int = 3) -> Iterator[Edit]:
-    """`count` mutants of one to `most` edits, one after the other in each, the same for the same seed."""
-    draw = Random(seed)
+def drawn(kernel: Kernel, typed: Kernel, registry, arch: Architecture, count: int, seed: int, most: int = 3, start: int = 0) -> Iterator[Edit]:
+    """`count` mutants of one to `most` edits, one after the other in each. The n-th of a seed is the same whatever `start` it is drawn from."""
     first = list(mutants(kernel, typed, registry))
-    for _ in range(count if first else 0):
+    for n in range(start, start + count if first else start):
+        draw = Random(f"{seed} {n}")
         edit = draw.choice(first)
         for _ in range(draw.choice(range(most))):
             try:

@@ -18,7 +18,7 @@ from cake_core.elaborate import elaborate
 from cake_core.facts import Facts, Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
-from cake_core.machine import Fault, Kind, MachineError, Scenario, explore
+from cake_core.machine import Fault, Kind, MachineError, Scenario, explore, replay
 from cake_core.mutate.sites import Edit
 from cake_core.prove.answers import Answers
 from cake_core.rules.predicates import Answer, Given, Standing
@@ -103,7 +103,7 @@ class Judge:
         other, ran, why = (None, None), False, ""
         for scenario in (*_witness(facts, answer), *self.scenarios):
             try:
-                found = explore(facts, scenario, seconds=self.seconds, limit_states=self.states).faults
+                found = self.faults(facts, scenario)
             except MachineError as error:
                 why = str(error)
                 continue
@@ -114,6 +114,14 @@ class Judge:
                 if other[0] is None:
                     other = f, dict(scenario.params)
         return *other, "" if ran else why
+
+    def faults(self, facts: Facts, scenario: Scenario) -> tuple[Fault, ...]:
+        """The first fault; all of them where that is none of the proof's kinds."""
+        bounds = {"seconds": self.seconds, "limit_states": self.states}
+        found = replay(facts, scenario, **bounds).faults
+        if found and found[0].kind not in PROVED_KINDS:
+            found = explore(facts, scenario, **bounds).faults
+        return found
 
 
 def _outcome(codes: tuple[str, ...], answer: Answer, fault: Fault | None, unrun: str) -> Outcome:

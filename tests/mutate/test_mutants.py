@@ -106,6 +106,8 @@ def test_a_seed_draws_the_same_mutants():
     one, two, three = ([(e.operator, e.what) for e in drawn(f.derived, f.typed, REGISTRY, f.arch, 6, seed)] for seed in (3, 3, 4))
     assert one == two != three
     assert any(" + " in operator for operator, _ in one)
+    later = [(e.operator, e.what) for e in drawn(f.derived, f.typed, REGISTRY, f.arch, 2, 3, start=4)]
+    assert later == one[4:]
 
 
 def test_a_fault_tells_who_found_it():
