@@ -37,10 +37,16 @@ CATEGORIES = (
     Category("data races"),
     Category("barrier phases"),
     Category("completion of asynchronous operations"),
+    Category("races between CTAs"),
     Category("bounds of unclipped accesses"),
     Category("index overflow"),
     Category("that buffers which share bytes are in use at different times", concerns=lambda rows: any(r["alias"] for r in rows["buffer"])),
     Category("fences before engines write what threads have read", False, _refilled),
+    Category(
+        "races between CTAs, where numbers from memory decide",
+        False,
+        lambda rows: any(r["space"] == "global" and r["mode"] == "write" and rows.find("event", r["event"])["loaded"] for r in rows["access"]),
+    ),
     Category("bounds of indices that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["access"])),
     Category("overflow of numbers that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["event"])),
     Category("what workspaces hold at the end", False, lambda rows: any(r["mode"] == "workspace" for r in rows["buffer"])),
@@ -131,4 +137,4 @@ def _options(categories: Collection[str]) -> str:
 def named(text: str) -> str | None:
     """The category that is meant by its words, with blanks or hyphens between; None: there is none."""
     words = " ".join(text.replace("-", " ").split()).lower()
-    return next((c for c in SAFETY if c == words), None)
+    return next((c for c in SAFETY if c.lower() == words), None)

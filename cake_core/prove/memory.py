@@ -14,6 +14,7 @@ from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Eve
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Option, Unary
 from cake_core.ir.printer import expr_text
+from cake_core.prove.disjoint import Pair
 from cake_core.prove.entailment import Decision, Entailment, Follows
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
@@ -65,6 +66,24 @@ class Memory:
         if given:
             return unknown("alignment under conditions")
         return self._aligned(access.site.event, access.site.act, bytes)
+
+    def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("disjointness under conditions")
+        a, b = access.site.act, other.site.act
+        if a.region.memory != "global" or a.region.name != b.region.name:
+            return unknown("disjointness of what is not one tensor in global memory")
+        places, undecided = self._places(), PROVED
+        for at_a in places.spots.get(access.site.event.id, ()):
+            for at_b in places.spots.get(other.site.event.id, ()):
+                pair = Pair(places, self._tensor(a.region.name), a, b, at_a, at_b)
+                if pair.never():
+                    continue
+                answer = self._told(places, places.entailment.follows(*pair.goal()), lambda v, name=a.region.name: _common(name, v))
+                if answer.standing is Standing.VIOLATED:
+                    return answer
+                undecided = answer if answer.standing is Standing.UNKNOWN else undecided
+        return undecided
 
     # --- bounds ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +140,7 @@ class Memory:
             self._loose.update(d.loose)
             return unknown(f"it depends on {_listed(d.loose)}, of which nothing more is known than what loops and `assume` say")
         values = dict(d.values)
-        names = [n for n in (*self.rows.facts.scalars, "cluster.id", "cluster.count") if n in values]
+        names = [n for n in (*self.rows.facts.scalars, "cluster.id", "cluster.id'", "cluster.count") if n in values]
         names += [a for a in values if "#" in a and isinstance(places.quantities.atoms[a], Free)]
         shown = {places.quantities.texts[a]: values[a] for a in names}
         return Answer(Standing.VIOLATED, tell(values), tuple(shown.items()))
@@ -256,6 +275,11 @@ def _outside(b: Bound, number: Poly, size: Poly, extent: Poly, beyond: bool, val
     if b.what == "tile":
         return f"the tile's elements {n} .. {n + s - 1} are not all in {b.of}, which has {e}"
     return f"{b.what} {n} is outside of {b.of}, which has {e}"
+
+
+def _common(tensor: str, values: dict[str, int]) -> str:
+    at = ", ".join(str(values[f"element {n}"]) for n in range(len(values)) if f"element {n}" in values)
+    return f"element [{at}] of '{tensor}' is touched by both"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -176,7 +176,7 @@ class _Walker:
         index = self.places.fresh(node.var, Range(first, None if b.hi is None else b.hi - 1).meet(Range(None, None, *grid)))
         (name,) = index.atoms()
         around = (AtLeast(hi - index - 1), *((AtLeast(index - lo),) if d.positive else ()))
-        q.bounds[name] = list(around)
+        q.bounds[name], q.steps[name] = list(around), (lo, step)
         return heads, inside | {node.var: index}, around, (*asked, *((x, env, path) for x in (node.lo, node.hi, node.step)))
 
     def _counts(self, node: Loop | While, heads: Env, env: Env, inside: Env, end: Env) -> None:

@@ -47,6 +47,9 @@ class Prover:
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
         return self._once("fits", (event,), given, lambda: self._places.fits(event, given))
 
+    def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        return self._once("disjoint", (access, other), given, lambda: self._places.disjoint(access, other, given))
+
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
         return self._once(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
 

@@ -70,6 +70,7 @@ class Quantities:
     known: list[Condition] = field(default_factory=list)
     bounds: dict[str, list[Condition]] = field(default_factory=dict)  # what holds of an atom beside its definition
     rests: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of what over what an atom is the remainder
+    steps: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of loops' indices: where they start, and by what they go on
     _made: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

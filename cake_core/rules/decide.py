@@ -72,9 +72,11 @@ class Judge:
             if answer.standing is Standing.PROVED or not asked and not conditions:
                 return answer
         given = (*conditions, *(_denied(t) for t in terms), *assumed)
-        answers = [self._ask(p, given) for p in asked]
-        if any(a.standing is Standing.PROVED for a in answers):
+        told = [(p, self._ask(p, given)) for p in asked]
+        if any(a.standing is Standing.PROVED for _, a in told):
             return PROVED
+        # What is read off the text is so of the statements, whatever the instance: where it is not so, the others are left.
+        answers = [a for p, a in told if p.name not in WAYS or a.standing is Standing.UNKNOWN] or [a for _, a in told[:1]]
         if len(answers) == 1:
             return answers[0]
         return next((a for a in answers if a.standing is Standing.UNKNOWN), None) or unknown(

@@ -90,6 +90,9 @@ class Predicates(Protocol):
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
         """An access stays inside the slots and the shape of its buffer, what is clipped left out; a barrier is one of its array."""
 
+    def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        """Of one tensor in global memory: different CTAs touch no common element by the two."""
+
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
         """The numbers that a statement, and the loops and conditions around it, compute in 32 bits stay in 32 bits."""
 
@@ -131,6 +134,7 @@ class Parameter:
 
 _KINDS = {
     "access": Parameter("access", frozenset({"access"})),
+    "other": Parameter("other", frozenset({"access"})),
     "place": Parameter("place", frozenset({"access", "barrier_use"})),
     "event": Parameter("event", frozenset({"event"})),
     "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive"})),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cake_core.facts import Row, Rows
+from cake_core.rules.known import happens_before
 from cake_core.rules.paths import START, missed
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing
 from cake_core.rules.schema import Path, Pattern
@@ -22,7 +23,7 @@ def dominates(rows: Rows, a: Row, b: Row, given: Conditions = ()) -> Answer:
     return _answer([w.over for w in ways], f"not '{a['op']}'")
 
 
-WAYS: dict[str, Callable[..., Answer]] = {"fenced": fenced, "dominates": dominates}
+WAYS: dict[str, Callable[..., Answer]] = {"fenced": fenced, "dominates": dominates, "happens_before": happens_before}
 
 
 def _this(row: Row) -> Pattern:

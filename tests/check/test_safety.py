@@ -78,7 +78,7 @@ def cake(tmp_path, text: str, *args: str):
 
 def test_a_proved_kernel_leaves_nothing_to_allow():
     b = built(RIGHT)
-    assert b.diagnostics == () and b.manifest.allowed_unproved == () and b.account.proved == REQUIRED[:6]
+    assert b.diagnostics == () and b.manifest.allowed_unproved == () and b.account.proved == REQUIRED[:7]
     assert b.manifest.unproved == (), "it reads no index, has no workspace, shares no bytes, and no engine fills what threads read"
 
 
@@ -115,6 +115,7 @@ def test_without_a_proof_the_manifest_says_what_was_let_pass():
         "data races",
         "barrier phases",
         "completion of asynchronous operations",
+        "races between CTAs",
         "bounds of unclipped accesses",
         "index overflow",
     }
@@ -199,7 +200,8 @@ def test_check_says_what_is_proved_and_for_which_sizes(tmp_path):
     assert found.output == (
         "k for sm90\n"
         "  sizes     all with 1 <= R, R <= 65536\n"
-        "  proved    deadlock, data races, barrier phases, completion of asynchronous operations, bounds of unclipped accesses, index overflow\n"
+        "  proved    deadlock, data races, barrier phases, completion of asynchronous operations, races between CTAs, "
+        "bounds of unclipped accesses, index overflow\n"
         "1 text clean\n"
     )
     assumed = RIGHT.replace("kernel k(R: i32,", "kernel k(R: i32, P: in i32[R],").replace("  target", "  assume monotone(P)\n  target")
@@ -211,7 +213,7 @@ def test_check_says_what_is_proved_and_for_which_sizes(tmp_path):
         "arch": "sm90",
         "requires": ["1 <= R", "R <= 65536"],
         "assumes": ["monotone(P)"],
-        "proved": list(REQUIRED[:6]),
+        "proved": list(REQUIRED[:7]),
         "unproved": [],
         "allowed_unproved": [],
     }

@@ -23,7 +23,7 @@ RULES = {r.id.partition("/")[2]: r for r in PACK.rules}
 ASKING = {slug for slug, r in RULES.items() if isinstance(r.shape, Relation) and asks(r.shape.require, r.definitions)}
 #: Of numbers that are read from memory: tables that a schedule adds, and messages, are not yet known to hold what they do. And what is
 #: a policy: it is judged where it is asked for.
-PREVIEW = {"loaded-index", "loaded-overflow", "refill-fence"}
+PREVIEW = {"loaded-index", "loaded-overflow", "loaded-race", "refill-fence"}
 #: Advice: what is slow, or does nothing.
 ADVICE = {"idle-fence": Level.INFO}
 FOLDERS = {slug: r.path.parent for slug, r in RULES.items()}

@@ -281,10 +281,10 @@ def test_predicates_about_ways_need_no_prover(verdicts, require, math, holds):
 
 
 def test_of_alternatives_one_proof_is_enough_and_several_doubts_are_unknown(verdicts):
-    body = "match: {w: {wait: {}}}\nrequire: phase_safe(w) or happens_before(w, w)\n"
+    body = "match: {w: {wait: {}}}\nrequire: phase_safe(w) or ordered(w, w)\n"
     text = kernel(math="mbarrier.wait full[0] parity 0")
-    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, happens_before=PROVED))) is Outcome.PROVED
-    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, happens_before=VIOLATED))) is Outcome.UNKNOWN
+    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, ordered=PROVED))) is Outcome.PROVED
+    assert outcome(verdicts(body, text, Answers(phase_safe=VIOLATED, ordered=VIOLATED))) is Outcome.UNKNOWN
 
 
 def test_a_rule_without_a_fact_to_match_is_inapplicable(verdicts):
