@@ -77,7 +77,8 @@ class Access:
     shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb.
 
     `clips`: of a tile of a tensor, what lies past the extents is left alone (S12); False: all of it is touched. `width`: the address of
-    each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it.
+    each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it. `divided`: "thread" if each
+    thread touches those elements of the tile that its registers of the statement's fragment stand for, "warp" if each warp does; None: not said.
 
     `order`: what else an access orders, "acquire", "release" or "acq_rel", and `scope` among which threads, "cta", "cluster", "gpu" or "sys" (PTX
     ISA, memory consistency model); None: nothing."""
@@ -93,6 +94,7 @@ class Access:
     width: int | None = None
     order: str | None = None
     scope: str | None = None
+    divided: str | None = None
 
 
 @frozen

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 from cake_core.facts import facts_of
-from cake_core.machine import Scenario
-from cake_core.mutate import Judge, Outcome, drawn, mutants, scenarios_of
+from cake_core.machine import Scenario, scenarios_of
+from cake_core.mutate import Judge, Outcome, drawn, mutants
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
 from cake_core.source import Source

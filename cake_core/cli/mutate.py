@@ -42,8 +42,8 @@ def command(file, arch, kernel, settings, sizes, operators, count, seed, as_json
     """
     from cake_core.diagnostics.json import dumps
     from cake_core.facts import facts_of
-    from cake_core.machine import MachineError, Scenario
-    from cake_core.mutate import Judge, Outcome, drawn, mutants, scenarios_of
+    from cake_core.machine import MachineError, Scenario, scenarios_of
+    from cake_core.mutate import Judge, Outcome, drawn, mutants
     from cake_core.pipeline import frontend
 
     sources = {}

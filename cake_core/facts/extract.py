@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
+from cake_core.facts.divisions import divided
 from cake_core.facts.inline import Env, inline, swapped
 from cake_core.facts.schema import (
     Access,
@@ -107,7 +108,10 @@ class _Reader:
         return self.count
 
     def scope(self, role: Role | None, env: Env) -> _Scope:
-        return _Scope(self, set(_assigned(role.body)) if role else set(), env)
+        if role is None:
+            return _Scope(self, set(), env)
+        fragments = {d.name: d for s in walk(role.body) if isinstance(s, Declare) and s.space == "frag" for d in s.declarations}
+        return _Scope(self, set(_assigned(role.body)), env, fragments=fragments, warps=next(r.warps for r in self.plan.roles if r.name == role.name))
 
 
 def _assigned(body: ir.Block):
@@ -164,9 +168,14 @@ class _Scope:
     variables: set[str]
     env: Env
     taken: set[str] = field(default_factory=set)
+    fragments: dict[str, ir.Declaration] = field(default_factory=dict)
+    warps: int = 0
+
+    def inner(self) -> _Scope:
+        return _Scope(self.reader, self.variables, dict(self.env), self.taken, self.fragments, self.warps)
 
     def block(self, block: ir.Block) -> Block:
-        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        inner = self.inner()
         return tuple(node for s in block for node in inner.statement(s))
 
     def statement(self, s: Stmt, by: By = By.ALL, warp: int | None = None) -> tuple[Node, ...]:
@@ -194,7 +203,7 @@ class _Scope:
         number = self.reader.number()
         lo, hi = self.value(s.lo), self.value(s.hi)
         step = s.words.get("step")
-        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        inner = self.inner()
         var = inner._bind(s.pattern[0], _index_type(s))
         body = tuple(node for x in s.body for node in inner.statement(x))
         self.taken.discard(var)
@@ -225,15 +234,15 @@ class _Scope:
         if s.other is not None and len(rest) != len(conjuncts(s.test)):
             rest, by = [self.value(s.test)], By.ALL  # `else` of a leader's condition: nothing is known of who
         if not rest:
-            inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+            inner = self.inner()
             return tuple(node for x in s.then for node in inner.statement(x, by, warp))
         number = self.reader.number()
         test = rest[0]
         for more in rest[1:]:
             test = Binary("and", test, more, span=s.test.span)
-        inner = _Scope(self.reader, self.variables, dict(self.env), self.taken)
+        inner = self.inner()
         then = tuple(node for x in s.then for node in inner.statement(x, by, warp))
-        other = tuple(node for x in s.other or () for node in _Scope(self.reader, self.variables, dict(self.env), self.taken).statement(x, by, warp))
+        other = tuple(node for x in s.other or () for node in self.inner().statement(x, by, warp))
         return (Branch(number, test, then, other, s.span),)
 
     # --- events ----------------------------------------------------------------------------------------------------
@@ -244,6 +253,8 @@ class _Scope:
         acts = tuple(self._act(e, chosen) for e in effects if not isinstance(e, declared.Attribute))
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
+        if by is By.ALL and warp is None:
+            acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry)
         sets = self._sets(s)
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
         if not acts and not sets and not said:

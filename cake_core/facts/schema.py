@@ -105,10 +105,19 @@ Completion = AtOnce | WithGroup | WithBytes | WithCommit
 
 
 @frozen
+class Division:
+    """Which elements of a tile each thread, or each warp, of an instance touches: those of equal `map` are the same ones of equal tiles."""
+
+    among: str  # "thread" or "warp"
+    map: str
+
+
+@frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
     element of shared memory leaves there, where that is an integer and known. `clips`, `width`, `order`, `scope`: as of `effects.Access`. `when`:
-    the condition under which its statement does it, where one of its expressions chooses."""
+    the condition under which its statement does it, where one of its expressions chooses. `division`: how the executing threads share the
+    tile, if known."""
 
     region: Region
     mode: Mode
@@ -123,6 +132,7 @@ class Access:
     when: Expr | None = None
     order: str | None = None
     scope: str | None = None
+    division: Division | None = None
 
 
 @frozen

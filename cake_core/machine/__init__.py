@@ -2,6 +2,7 @@
 
 from cake_core.machine.explore import explore, replay
 from cake_core.machine.outcome import Fault, Kind, Outcome, Policy, Scenario, Site
+from cake_core.machine.scenarios import scenarios_of
 from cake_core.machine.values import MachineError
 
-__all__ = ["Fault", "Kind", "MachineError", "Outcome", "Policy", "Scenario", "Site", "explore", "replay"]
+__all__ = ["Fault", "Kind", "MachineError", "Outcome", "Policy", "Scenario", "Site", "explore", "replay", "scenarios_of"]

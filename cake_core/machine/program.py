@@ -243,16 +243,17 @@ class Coder:
             both = self.facts.pair and isinstance(a.completion, WithCommit)
             rank = None if a.cta is None else self._value(a.cta)
             value = None if a.value is None else self._value(a.value)
-            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value))
+            parts = None if a.division is None else a.division.map
+            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value, parts))
         size = self.facts.cluster
 
         def touches(env: Env, who: Doer) -> list[Touch]:
             out = []
-            for region, rank, both, write, proxy, atomic, value in made:
+            for region, rank, both, write, proxy, atomic, value, parts in made:
                 left = None if value is None else int(value(env))
                 cta = who.cta if rank is None else rank(env)
                 for c in (cta & ~1, cta | 1) if both and size > 1 else (cta,):
-                    out += [Touch(x, box, write, proxy, atomic, left) for x, box in region(env, who, c)]
+                    out += [Touch(x, box, write, proxy, atomic, left, parts) for x, box in region(env, who, c)]
             return out
 
         return touches

@@ -15,7 +15,7 @@ from cake_core.effects import Proxy
 from cake_core.machine.clocks import Clock, Layout
 from cake_core.machine.outcome import Fault, Kind, Policy
 from cake_core.machine.places import Location, apart, overlap
-from cake_core.machine.steps import Step, Touch
+from cake_core.machine.steps import Step, Touch, divided_alike
 from cake_core.machine.threads import Agent
 
 NEVER = 1 << 60
@@ -84,6 +84,8 @@ class Shadow:
         ):
             return
         memory = new.touch.location.memory
+        if a is not b and a.fellow(b) and divided_alike(old.touch, new.touch):
+            return
         if old.touch.atomic and new.touch.atomic or by_warps(old) and by_warps(new) and apart(memory, (a.first, a.warps), (b.first, b.warps)):
             return
         if known:

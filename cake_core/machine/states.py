@@ -15,7 +15,7 @@ from itertools import combinations
 
 from cake_core.machine.outcome import Fault, Kind, Site
 from cake_core.machine.places import apart, overlap
-from cake_core.machine.steps import LANES, Do, Step, Touch
+from cake_core.machine.steps import LANES, Do, Step, Touch, divided_alike
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
 #: Steps that interleave; beside them COMMIT and DRAIN of queues that warps issue together.
@@ -312,8 +312,7 @@ class Search:
                 if not a.engine and not b.engine and apart(x.location.memory, (a.agent.first, a.agent.warps), (b.agent.first, b.agent.warps)):
                     continue
                 s, t = a.step, b.step
-                same = (a.agent.cta, a.agent.name, a.agent.instance) == (b.agent.cta, b.agent.name, b.agent.instance)
-                if same and s.event is t.event and s.iteration == t.iteration:
+                if a.agent.fellow(b.agent) and (s.event is t.event and s.iteration == t.iteration or a.agent is not b.agent and divided_alike(x, y)):
                     continue
                 place = x.location
                 told = f"'{place.name}'{list(place.slot)} of CTA {place.cta} is {'written' if x.write else 'read'} while it is {'written' if y.write else 'read'}"

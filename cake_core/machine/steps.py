@@ -37,7 +37,8 @@ class Do(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Touch:
-    """One access of one location. `box`: lo, hi of each dimension, one behind the other. `value`: what a write leaves, where it is known."""
+    """One access of one location. `box`: lo, hi of each dimension, one behind the other. `value`: what a write leaves, where it is known.
+    `division`: which warp of the instance touches which of its elements, in words that are equal where the divisions are."""
 
     location: Location
     box: tuple[int, ...]
@@ -45,6 +46,7 @@ class Touch:
     proxy: Proxy
     atomic: bool
     value: int | None = None
+    division: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -70,3 +72,8 @@ class Doer:
     instance: int
     warp: int
     warps: int
+
+
+def divided_alike(x: Touch, y: Touch) -> bool:
+    """Whether each warp of an instance touches the same elements in both, and no warp those of another one."""
+    return x.division is not None and x.division == y.division and x.location is y.location and x.box == y.box

@@ -64,6 +64,10 @@ class Agent:
                 raise MachineError(f"a division by zero in '{self.name}'") from None
         return self.steps[i]
 
+    def fellow(self, other: Agent) -> bool:
+        """Whether both are warps of one instance."""
+        return (self.cta, self.name, self.instance) == (other.cta, other.name, other.instance)
+
     def site(self, step: Step | None) -> Site:
         if step is None or step.event is None:
             return Site(self.name, self.instance, self.warp, self.warps, self.cta)

@@ -2,6 +2,5 @@
 
 from cake_core.mutate.campaign import drawn, mutants
 from cake_core.mutate.judging import Case, Judge, Outcome
-from cake_core.mutate.scenarios import scenarios_of
 
-__all__ = ["Case", "Judge", "Outcome", "drawn", "mutants", "scenarios_of"]
+__all__ = ["Case", "Judge", "Outcome", "drawn", "mutants"]

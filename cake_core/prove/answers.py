@@ -11,6 +11,7 @@ from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access
 from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
+from cake_core.prove.executed import Executed
 from cake_core.prove.protocol import Stream
 from cake_core.prove.smallest import admitted
 from cake_core.prove.solve import Cuts, Found, Result
@@ -55,12 +56,15 @@ class Answers:
     _telling: Telling | None = None
     _swept: set[tuple[str, ...]] | None = None
     _replayed: dict[tuple, bool | None] = field(default_factory=dict)
+    _executed: Executed | None = None
 
     def deadlock_free(self, given: Conditions = ()) -> Answer:
         if given:
             return unknown("that a kernel does not hang is proved for all its runs or not at all")
         if self._hangs is None:
             self._hangs = self._asked(self._hang)
+            if self._hangs.outside and self._executed is not None:
+                self._hangs = self._executed.deadlock() or self._hangs
         return self._hangs
 
     def ordered(self, a: Row, b: Row, given: Conditions) -> Answer:
@@ -97,7 +101,10 @@ class Answers:
             return _outside("a wait or an arrival outside of the roles")
         if self._known_at_once(sync):
             return PROVED
-        return self._after_deadlock(lambda cuts: self._worst(self._phases(cuts, sync)))
+        answer = self._after_deadlock(lambda cuts: self._worst(self._phases(cuts, sync)))
+        if answer.outside and self._executed is not None:
+            return self._executed.phase(sync) or answer
+        return answer
 
     def drained(self, given: Conditions) -> Answer:
         if given:
@@ -114,7 +121,10 @@ class Answers:
                     if stream.engine is not None:
                         yield self._told(arriving(cuts, b, stream), self._telling.arriving, b, stream)
 
-        return self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
+        answer = self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
+        if answer.outside and self._executed is not None:
+            return self._executed.drained() or answer
+        return answer
 
     def _hang(self, cuts: Cuts) -> Answer:
         """The counts first: what is said of phases is so only where each gets what it counts. Then whether one waits for ever, and last whether
@@ -158,7 +168,7 @@ class Answers:
         return PROVED
 
     def _common(self, cuts: Cuts) -> Iterator[tuple[tuple[str, ...], Callable[[], object]]]:
-        for sync in (*self.rows["wait"], *self.rows["arrive"], *self.rows["engine_arrive"]):
+        for sync in (*self.rows["wait"], *self.rows["arrive"], *self.rows["engine_arrive"], *self.rows["meet"]):
             if sync.site.part == "role":
                 yield (sync.id,), lambda sync=sync: list(self._phases(cuts, sync))
         touching = [r for r in self.rows["access"] if r.site.part == "role" and r.site.act.region.memory in ("shared", "tensor")]
@@ -208,7 +218,7 @@ class Answers:
                     for s, found in ahead(cuts, b, w):
                         yield self._told(found, self._telling.phase, b, w, s)
             for a in (*b.arrivals, *b.copies):
-                if _stands(a, event):
+                if _stands(a, event) and not (b.waits_always(a.agent.key) and not b.mbarrier):
                     for s, found in early(cuts, b, a):
                         yield self._told(found, self._telling.early, b, a, s)
                     if b.copies:
@@ -222,7 +232,7 @@ class Answers:
                 self._cuts = Cuts(self.rows.facts)
                 self._telling = Telling(self._cuts)
             except Unanalysed as fault:
-                self._cuts = fault
+                self._cuts, self._executed = fault, Executed(self.rows, fault)
         if isinstance(self._cuts, Unanalysed):
             return _outside(self._cuts.what, self._cuts.span)
         try:

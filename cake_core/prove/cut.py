@@ -81,9 +81,10 @@ class Cut:
         if b.short:
             return z3.BoolVal(False)
         n = self.count(s.agent.key, s.key)
-        if b.mbarrier or not b.waiting[s.agent.key]:
+        waits = next((w for w in b.waits if w.agent is s.agent), None) if not b.mbarrier else None
+        if waits is None:
             return n >= ordinal + 1
-        return z3.Or(n >= ordinal + 1, z3.And(self.place(s), n == ordinal))
+        return z3.Or(n >= ordinal + 1, z3.And(self.place(waits), n == ordinal))
 
     def complete(self, b: Barrier, ordinal: z3.ArithRef, among: Iterable[str]) -> z3.BoolRef:
         """Whether the phase of an ordinal is complete once what was started is done, as far as the agents `among` are concerned."""
@@ -96,11 +97,16 @@ class Cut:
         return n - b.credit[wait.agent.key] * b.stages if b.mbarrier else n
 
     def consistent(self, among: frozenset[str]) -> list[z3.BoolRef]:
-        """Each agent has passed only waits whose phases are complete. The last one implies those before it."""
+        """Each agent has passed only waits whose phases are complete. The last one implies those before it. Of who does not wait at each
+        meeting, nothing is known of the last one."""
         out = []
         for b in self.protocol.barriers.values():
             for w in b.waits:
-                if w.agent.key in among and any(s.agent.key in among and s.agent is not w.agent for s in (*b.arrivals, *b.copies)):
+                if (
+                    w.agent.key in among
+                    and b.waits_always(w.agent.key)
+                    and any(s.agent.key in among and s.agent is not w.agent for s in (*b.arrivals, *b.copies))
+                ):
                     n = self.count(w.agent.key, w.key)
                     out.append(z3.Implies(n >= 1, self.complete(b, self.awaited(b, w, n - 1), among)))
         for a, other, queue in self.protocol.joint:

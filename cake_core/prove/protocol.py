@@ -46,7 +46,7 @@ class Barrier:
     waits: list[Stream] = field(default_factory=list)
     copies: list[Stream] = field(default_factory=list)
     credit: dict[str, int] = field(default_factory=dict)
-    waiting: dict[str, bool] = field(default_factory=dict)  # at a meeting: whether the agent waits there
+    waiting: dict[str, set[bool]] = field(default_factory=dict)  # at a meeting: whether the agent waits there, at each of its places
     threads: set = field(default_factory=set)  # how many a meeting waits for, as its places say
     mbarrier: bool = True
 
@@ -56,6 +56,10 @@ class Barrier:
         return self.mbarrier and (
             sum(s.weight for s in self.arrivals) < self.count or sum(s.expects for s in self.arrivals) > sum(s.weight for s in self.copies)
         )
+
+    def waits_always(self, agent: str) -> bool:
+        """Whether an agent waits for each phase that it counts. At a meeting it may come and go on."""
+        return self.mbarrier or self.waiting.get(agent) == {True}
 
     @property
     def text(self) -> str:
@@ -114,8 +118,7 @@ class Protocol:
                 self._stream(b.arrivals, agent, key, agent.arrivals(site.event), site)
                 if waits:
                     self._stream(b.waits, agent, key, 0, site)
-                if b.waiting.setdefault(agent.key, waits) != waits:
-                    raise Unanalysed(f"'{name}' is met by one warp both with and without waiting", site.event.span)
+                b.waiting.setdefault(agent.key, set()).add(waits)
 
     def uncovered(self) -> Iterator[tuple[Barrier, str]]:
         """Barriers whose phases get more than they count, or meetings that some do not come to. (Less is a wait that never ends: `short`.)"""
@@ -206,12 +209,15 @@ class Protocol:
         index, ordinal = self.sums.numbers.number(ref.index, site.env).term, site.count(key)
         if _same_residue(index, ordinal, b.stages):
             return
-        if not self.sums.holds(index == ordinal % b.stages, site.guard):
+        if self.sums.holds(index == ordinal % b.stages, site.guard):
+            return
+        whole = self.sums.divide(2 * b.stages)  # stages and parities start anew where each turn of a loop makes whole rounds
+        if not whole or not self.sums.holds(index == self.sums.residue(ordinal, 2 * b.stages) % b.stages, site.guard):
             raise Unanalysed(f"the stage of '{ref.name}' here is not the number of times so far, modulo {b.stages}", site.event.span)
 
     def _credit(self, site: Site, parity, key: Key, b: Barrier) -> int:
         """0: the n-th wait is for the n-th phase of its stage; 1: for the one before, which has none at first."""
-        p, ordinal = self.sums.numbers.number(parity, site.env).term, site.count(key)
+        p, ordinal = self.sums.numbers.number(parity, site.env).term, self.sums.residue(site.count(key), 2 * b.stages)
         for credit in (0, 1):
             expected = (ordinal / b.stages + credit) % 2
             if z3.is_true(z3.simplify(p == expected)) or self.sums.holds(p == expected, site.guard):

@@ -103,12 +103,14 @@ def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
 
 
 def early(cuts: Cuts, b: Barrier, a: Stream) -> Iterator[tuple[Stream, Found]]:
-    """The arrival, or the copy, that comes next while another one is missing in the phase before its own."""
+    """The arrival, or the copy, that comes next while another one is missing in the phase before its own. Who stands in front of a meeting
+    has not come to it."""
     cut = cuts.cut
     ordinal = cut.count(a.agent.key, a.key) - b.stages
     for s in (*b.arrivals, *b.copies):
         if s is not a:
-            yield s, cuts.consistent([cut.place(a), ordinal >= 0, z3.Not(cut.done(b, s, ordinal))], a.agent.key, s.agent.key)
+            missing = z3.Not(cut.done(b, s, ordinal)) if b.mbarrier else cut.count(s.agent.key, s.key) <= ordinal
+            yield s, cuts.consistent([cut.place(a), ordinal >= 0, missing], a.agent.key, s.agent.key)
 
 
 def landing(cuts: Cuts, b: Barrier, a: Stream) -> Found:
@@ -157,6 +159,10 @@ def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         state += shared
         if one:  # in one execution each warp has its own part of the tile: the primitive's lane map
             state.append(cut.count(late.key, access) != count)
+        if late.agent is not first.agent and _divided_alike(late, first):
+            if z3.is_false(apart := _elsewhere(cuts, late, _at(cuts, late), first, theirs)):
+                return NONE
+            state.append(apart)
     return cuts.consistent(state, late.key, first.key)
 
 
@@ -168,7 +174,8 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
     state = [cut.at[late.key][late.site.number], then.guard, then.count(access) < cut.count(first.key, access)]
     state.append(then.count(("commit", first.lanes)) >= cut.count(first.key, ("retired", first.lanes)))
     for b in cuts.protocol.barriers.values():  # who has passed a meeting has met those who still stand at it
-        mine, theirs = ([s for s in b.arrivals if s.agent is use.agent] if not b.mbarrier else [] for use in (late, first))
+        mine = [w for w in b.waits if w.agent is late.agent and b.waits_always(late.key)] if not b.mbarrier else []
+        theirs = [s for s in b.arrivals if s.agent is first.agent] if not b.mbarrier else []
         for s in theirs:
             state += [
                 z3.Implies(cut.place(s), cut.count(late.key, m.key) <= cut.count(first.key, s.key)) for m in mine if late.agent is not first.agent
@@ -180,6 +187,10 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         state += shared
         if _one_statement(late, first):
             state.append(cut.count(late.key, access) != then.count(access))
+        if _divided_alike(late, first):
+            if z3.is_false(apart := _elsewhere(cuts, late, _at(cuts, late), first, then.here)):
+                return NONE
+            state.append(apart)
     return cuts.consistent(state, late.key, first.key)
 
 
@@ -292,8 +303,31 @@ def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef, w: Stream) -> z3.BoolR
 
 
 def _one_statement(a: Use, b: Use) -> bool:
+    return a.site.event is b.site.event and a.agent is not b.agent and _one_instance(a, b)
+
+
+def _one_instance(a: Use, b: Use) -> bool:
     x, y = a.agent, b.agent
-    return a.site.event is b.site.event and x is not y and (x.role, x.cta, x.instance) == (y.role, y.cta, y.instance)
+    return (x.role, x.cta, x.instance) == (y.role, y.cta, y.instance)
+
+
+def _divided_alike(a: Use, b: Use) -> bool:
+    """Whether what two threads, or two warps, touch of equal tiles is never the same: both accesses give each of them its own part."""
+    x, y = a.access.division, b.access.division
+    if x is None or y is None or x.map != y.map or a.access.region.name != b.access.region.name or not _one_instance(a, b):
+        return False
+    lanes = a.agent is b.agent or a.agent.apart
+    return not lanes or x.among == y.among == "thread"
+
+
+def _elsewhere(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> z3.BoolRef:
+    """That two tiles of one slot do not start at the same element."""
+
+    def number(e, use: Use, at) -> z3.ArithRef:
+        return at(cuts.sums.numbers.number(e, use.site.env).term)
+
+    boxes = zip(a.access.region.box, b.access.region.box, strict=True)
+    return z3.simplify(z3.Or([number(x.lo, a, at_a) != number(y.lo, b, at_b) for x, y in boxes]))
 
 
 # --- places ------------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ class Sums:
     numbers: Numbers
     families: dict[str, Family] = field(default_factory=dict)
     applications: Applications = field(default_factory=lambda: Applications())
+    divided: dict[str, int] = field(default_factory=dict)  # families of whose every step a number is a divisor
     _pairs: dict[tuple[int, int], list[z3.BoolRef]] = field(default_factory=dict)
     _solver: z3.Solver | None = None
     _told: int = 0  # how much of what is known the solver has
@@ -71,6 +72,18 @@ class Sums:
         model = self._solver.model() if found == z3.sat else None
         self._solver.pop()
         return found, model
+
+    def divide(self, by: int) -> bool:
+        """Look for families of whose every step `by` is a divisor, so that it is one of their sums; whether there are any. Their lemmas say
+        it from then on."""
+        found = [n for n, f in self.families.items() if self.divided.get(n, 1) % by and self.holds(f.step % by == 0, z3.Int(f.index) >= 0)]
+        self.divided |= dict.fromkeys(found, by)
+        return bool(found)
+
+    def residue(self, term: z3.ArithRef, by: int) -> z3.ArithRef:
+        """A term that leaves the same remainder by `by`: without the sums that it divides."""
+        kept = [(a, c) for a, c in linear(term) if a is None or not (z3.is_app(a) and self.divided.get(a.decl().name(), 1) % by == 0)]
+        return z3.simplify(z3.Sum([z3.IntVal(c) if a is None else c * a for a, c in kept])) if kept else ZERO
 
     # --- sums ------------------------------------------------------------------------------------------------------
 
@@ -146,6 +159,9 @@ class Sums:
                     work.append(self.families[name].step_at(app.arg(0), [app.arg(i) for i in range(1, app.num_args())]))
                     if app not in seen:
                         out.append(z3.Implies(app.arg(0) == 0, app == 0))
+                        if name in self.divided:
+                            whole = z3.Function(f"{name}/{self.divided[name]}", *[z3.IntSort()] * (app.num_args() + 1))
+                            out.append(z3.Implies(app.arg(0) >= 0, app == self.divided[name] * whole(*app.children())))
                         if self.families[name].least >= 0:
                             out.append(z3.Implies(app.arg(0) >= 0, app >= 0))
                             if self.families[name].least > 0:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import z3
 
-from cake_core.facts.schema import Access, Arrive, EngineArrive, Meet, Wait
+from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Meet, Wait
 from cake_core.prove.cut import Moment
-from cake_core.prove.protocol import Barrier, Stream
+from cake_core.prove.protocol import Barrier, Stream, meeting_name
 from cake_core.prove.solve import Cuts
 from cake_core.prove.states import Use
+from cake_core.prove.text import Key
 from cake_core.prove.walk import Frame, Run, Site
 from cake_core.rules.predicates import Answer, Standing
 
@@ -24,15 +25,19 @@ class Telling:
 
     def deadlock(self, model: z3.ModelRef) -> Answer:
         """Who waits for what, one line an agent that is not at its end, and what is missing there."""
-        lines, waiting = [], []
+        stuck = []
         for key, stops in self.cuts.cut.stops().items():
             run = self.cuts.protocol.runs[key]
-            if (site := self._place(model, run, stops)) is None or site.event is None:
-                continue
-            waiting.append(run.agent.text)
-            lines.append(f"{self._who(run)}: waits {self._where(model, run, site)}{self._missing(model, run, site)}")
-        reason = f"{_listed(waiting)} wait{'s' if len(waiting) == 1 else ''} for what never comes"
-        return self._answer(model, reason, lines)
+            if (site := self._place(model, run, stops)) is not None and site.event is not None:
+                stuck.append((run, site, self._missing(model, run, site)))
+        lines = [f"{self._who(r)}: waits {self._where(model, r, s)}{_needs(m)}" for r, s, m in stuck]
+        waiting = [r.agent.text for r, _, _ in stuck]
+        answer = self._answer(model, f"{_listed(waiting)} wait{'s' if len(set(waiting)) == 1 else ''} for what never comes", lines)
+        if not stuck:
+            return answer
+        places = [(s.event.span, f"{r.agent.text} waits here{_needs(m)}") for r, s, m in stuck if s.event.span.line]
+        run, site, _ = next((x for x in stuck if any(m.never for m in x[2])), stuck[0])
+        return replace(answer, places=tuple(dict(places).items()), **self._of(run, site), **self._at_sync(model, run, site))
 
     def race(self, model: z3.ModelRef, late: Use, first: Use) -> Answer:
         then = f"may still run, {_done(first)}" if first.asynchronous else "runs at the same time"
@@ -50,11 +55,14 @@ class Telling:
 
     def left(self, model: z3.ModelRef, use: Use) -> Answer:
         reason = f"{_verb(use)} of '{use.access.region.name}' (line {use.site.event.span.line}) may still run when {use.agent.text} has ended, {_done(use)}"
-        return self._answer(model, reason, self._story(model, (use.run,), use))
+        answer = self._answer(model, reason, self._story(model, (use.run,), use))
+        span = use.site.event.span if use.site.event.span.line else None
+        return replace(answer, span=span, role=use.agent.role.plan.name, resource=use.access.region.name)
 
     def arriving(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
         reason = f"the last arrival that an engine brings to {b.text} for {a.agent.text} may still be on its way when the CTA has ended: no one has waited for it"
-        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],)))
+        run = self.cuts.protocol.runs[a.agent.key]
+        return replace(self._answer(model, reason, self._story(model, (run,))), **self._of(run, a.sites[-1]))
 
     def phase(self, model: z3.ModelRef, b: Barrier, w: Stream, s: Stream | None) -> Answer:
         if s is None:
@@ -62,19 +70,26 @@ class Telling:
         else:
             reason = f"{w.agent.text} can wait for a phase of {b.text} while {s.agent.text} has not finished the one before it: the parity of an older phase lets it pass"
         runs = (self.cuts.protocol.runs[w.agent.key], *((self.cuts.protocol.runs[s.agent.key],) if s is not None else ()))
-        return self._answer(model, reason, self._story(model, runs))
+        return replace(self._answer(model, reason, self._story(model, runs)), **self._about(model, w))
 
     def early(self, model: z3.ModelRef, b: Barrier, a: Stream, s: Stream) -> Answer:
         what = "the bytes of a copy" if a.key[0] == "issue" else "an arrival"
         reason = f"{what} of {a.agent.text} can come to {b.text} while {s.agent.text} is still missing in the phase before: it is counted there"
-        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key], self.cuts.protocol.runs[s.agent.key])))
+        runs = (self.cuts.protocol.runs[a.agent.key], self.cuts.protocol.runs[s.agent.key])
+        return replace(self._answer(model, reason, self._story(model, runs)), **self._about(model, a))
 
     def landing(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
         what = "the bytes of a copy" if a.key[0] == "issue" else "an arrival"
         reason = (
             f"{what} of {a.agent.text} can come to {b.text} while bytes of the phase before may still be on their way: no one has waited for them"
         )
-        return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],)))
+        return replace(self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],))), **self._about(model, a))
+
+    def _about(self, model: z3.ModelRef, s: Stream) -> dict[str, str | None]:
+        """Stage and iteration of what a stream is about to do."""
+        run = self.cuts.protocol.runs[s.agent.key]
+        site = self._place(model, run)
+        return self._at_sync(model, run, site) if site is not None and site.event is not None else {}
 
     def _at_place(self, model: z3.ModelRef, use: Use) -> dict[str, str | None]:
         """Which stage and which iteration an access is of."""
@@ -85,6 +100,38 @@ class Telling:
         slots = [str(model.eval(here(self.cuts.sums.numbers.number(e, use.site.env).term), True)) for e in use.access.region.slot]
         turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in use.site.frames]
         return {"stage": ", ".join(slots) or None, "iteration": ", ".join(turns) or None}
+
+    def _at_sync(self, model: z3.ModelRef, run: Run, site: Site) -> dict[str, str | None]:
+        """Which stage and which iteration a wait or an arrival is of."""
+
+        def here(t: z3.ExprRef) -> z3.ExprRef:
+            return self.cuts.cut.here(run.agent.key, t)
+
+        turns = [f"{f.loop.var}: {self._iteration(model, f, here)}" for f in site.frames]
+        named = next(((ref, key) for ref, key in self._refs(site)), None)
+        stage = None
+        if named is not None and self.cuts.facts.barriers[named[0].name].slots > 1:
+            ordinal = model.eval(here(site.count(named[1])), True)
+            stage = str(ordinal.as_long() % self.cuts.facts.barriers[named[0].name].slots) if z3.is_int_value(ordinal) else None
+        return {"stage": stage, "iteration": ", ".join(turns) or None}
+
+    @staticmethod
+    def _of(run: Run, site: Site) -> dict[str, object]:
+        """Where, whose and what a place is."""
+        names = [a.barrier.name for a in site.acts if isinstance(a, Wait | Arrive | EngineArrive)]
+        names += [meeting_name(a, run.agent) for a in site.acts if isinstance(a, Meet)]
+        span = site.event.span if site.event.span.line else None
+        return {"span": span, "role": run.agent.role.plan.name, "resource": next(iter(names), None)}
+
+    @staticmethod
+    def _refs(site: Site) -> Iterator[tuple[BarrierRef, Key]]:
+        """The barriers that a place names, and how what it does there is counted."""
+        for act in site.acts:
+            match act:
+                case Wait(ref):
+                    yield ref, ("wait", ref.name)
+                case Arrive(ref) | EngineArrive(ref):
+                    yield ref, next((k for k in site.state if k[:2] == ("arrive", ref.name)), ("arrive", ref.name))
 
     # --- parts -----------------------------------------------------------------------------------------------------
 
@@ -121,20 +168,15 @@ class Telling:
 
     def _barriers(self, model: z3.ModelRef, site: Site, here) -> str:
         """Which stage of which barrier the place is about, and the phase that its count means."""
+        for ref, key in self._refs(site):
+            ordinal = model.eval(here(site.count(key)), True)
+            stages = self.cuts.facts.barriers[ref.name].slots
+            if z3.is_int_value(ordinal):
+                n = ordinal.as_long()
+                return f" {ref.name}[{n % stages}], its number {n}, phase {n // stages}"
+            return f" {ref.name}"
         for act in site.acts:
             match act:
-                case Wait(ref) | Arrive(ref) | EngineArrive(ref):
-                    key = (
-                        ("wait", ref.name)
-                        if isinstance(act, Wait)
-                        else next((k for k in site.state if k[:2] == ("arrive", ref.name)), ("arrive", ref.name))
-                    )
-                    ordinal = model.eval(here(site.count(key)), True)
-                    stages = self.cuts.facts.barriers[ref.name].slots
-                    if z3.is_int_value(ordinal):
-                        n = ordinal.as_long()
-                        return f" {ref.name}[{n % stages}], its number {n}, phase {n // stages}"
-                    return f" {ref.name}"
                 case Meet(id=id) if id is not None and hasattr(id, "value"):
                     return f" {id.value}"
                 case Access() if act.region.memory in ("shared", "tensor"):
@@ -150,7 +192,7 @@ class Telling:
     def _iteration(self, model: z3.ModelRef, f: Frame, here) -> str:
         return str(model.eval(here(f.index), True))
 
-    def _missing(self, model: z3.ModelRef, run: Run, site: Site) -> str:
+    def _missing(self, model: z3.ModelRef, run: Run, site: Site) -> list[Missing]:
         """Who has not done its part of the phase that is waited for."""
         out = []
         for b in self.cuts.protocol.barriers.values():
@@ -158,13 +200,37 @@ class Telling:
                 if w.agent is not run.agent or all(x.number != site.number for x in w.sites):
                     continue
                 goal = self.cuts.cut.awaited(b, w, self.cuts.cut.count(w.agent.key, w.key))
+                if not b.arrivals:
+                    out.append(Missing(NO_ONE, model.eval(goal, True).as_long(), 0, True))
                 for s in (*b.arrivals, *b.copies):
                     if s.agent.key in self.cuts.protocol.followers:
                         continue
                     if z3.is_true(model.eval(z3.And(goal >= 0, z3.Not(self.cuts.cut.done(b, s, goal))), True)):
                         done = model.eval(self.cuts.cut.count(s.agent.key, s.key), True)
-                        out.append(f"number {model.eval(goal, True)} of {self._who(self.cuts.protocol.runs[s.agent.key])}, which has done {done}")
-        return f"; needs {' and '.join(dict.fromkeys(out))}" if out else ""
+                        whole = model.eval(self.cuts.protocol.runs[s.agent.key].end.count(s.key), True)
+                        number = model.eval(goal, True).as_long()
+                        never = z3.is_int_value(whole) and whole.as_long() <= number
+                        out.append(Missing(self._who(self.cuts.protocol.runs[s.agent.key]), number, done.as_long(), never))
+        return list(dict.fromkeys(out))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The `number`-th time, from 0, that somebody has to do something, who has done it `done` times; `never`: and will do it no more often."""
+
+    who: str
+    number: int
+    done: int
+    never: bool
+
+
+NO_ONE = "no one"
+
+
+def _needs(missing: list[Missing]) -> str:
+    if any(m.who == NO_ONE for m in missing):
+        return "; no one arrives there"
+    return f"; needs {' and '.join(f'number {m.number} of {m.who}, which has done {m.done}' for m in missing)}" if missing else ""
 
 
 def _verb(use: Use) -> str:

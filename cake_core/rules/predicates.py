@@ -33,7 +33,9 @@ class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
     a counterexample. `story`: a short interleaving, one line an agent, that shows it; `stage`, `iteration`: of what is concerned;
     `confirmed`: whether executing it showed the same (None: not executed). `outside`: unknown because the method does not speak of such a
-    kernel: not analysed, as a category of which nothing is known; `at`: the statement that it does not speak of."""
+    kernel: not analysed, as a category of which nothing is known; `at`: the statement that it does not speak of. `span`, `role`, `resource`:
+    where the counterexample goes wrong, if that is elsewhere than where the asked fact stands; `places`: what else of the text it concerns, and in
+    which way; `fix`: advice that fits it better than the rule's."""
 
     standing: Standing
     reason: str = ""
@@ -44,6 +46,11 @@ class Answer:
     confirmed: bool | None = None
     outside: bool = False
     at: Span | None = None
+    span: Span | None = None
+    role: str | None = None
+    resource: str | None = None
+    places: tuple[tuple[Span, str], ...] = ()
+    fix: str | None = None
 
 
 PROVED = Answer(Standing.PROVED)
@@ -75,7 +82,7 @@ class Predicates(Protocol):
 
     def phase_safe(self, sync: Row, given: Conditions = ()) -> Answer:
         """The parity bit that a wait reads, or the phase that an arrival falls into, is the one that is meant: no waiter is two
-        phases away, no arrival lands in an older phase."""
+        phases away, no arrival lands in an older phase; at a named barrier, in an older generation."""
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
         """An access is over when `before` starts: given `same_slot` and `overlap`, in the instances that share bytes; without, an
@@ -137,7 +144,7 @@ _KINDS = {
     "other": Parameter("other", frozenset({"access"})),
     "place": Parameter("place", frozenset({"access", "barrier_use"})),
     "event": Parameter("event", frozenset({"event"})),
-    "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive"})),
+    "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive", "meet"})),
     "kernel": Parameter("kernel", frozenset({"kernel"})),
     "bytes": Parameter("bytes", sort=INTEGER),
     "most": Parameter("most", sort=INTEGER),

@@ -57,20 +57,23 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     why = text.of(rule.detail) if rule.detail else rule.why
     parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
     witness = Witness(answer.values, answer.story, answer.confirmed) if answer.values or answer.story else None
-    related = tuple(r for also in rule.also for r in text.places(also))
+    span = answer.span or place(at, rows)
+    related = [r for also in rule.also for r in text.places(also)]
+    told = {span, *(r.span for r in related)}
+    related += [Related(say, s) for s, say in answer.places if s not in told]
     return Diagnostic(
         rule.id,
         text.of(rule.message),
-        place(at, rows),
+        span,
         severity(rule),
-        resource=_resource(at),
-        role=_role(at),
+        resource=answer.resource or _resource(at),
+        role=answer.role or _role(at),
         stage=answer.stage,
         iteration=answer.iteration,
         witness=witness,
         why="; ".join(p for p in parts if p),
-        fix=text.of(rule.help) if rule.help else None,
-        related=related,
+        fix=answer.fix or (text.of(rule.help) if rule.help else None),
+        related=tuple(related),
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
     )
 

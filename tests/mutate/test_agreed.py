@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cake_core.facts import facts_of
-from cake_core.machine import Kind
-from cake_core.mutate import Judge, Outcome, scenarios_of
+from cake_core.machine import Kind, scenarios_of
+from cake_core.mutate import Judge, Outcome
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
 from cake_core.rules.predicates import Standing

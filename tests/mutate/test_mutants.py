@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from cake_core.cli.app import app
 from cake_core.facts import facts_of
-from cake_core.machine import Kind, MachineError, Scenario
-from cake_core.mutate import Judge, Outcome, drawn, mutants, scenarios_of
-from cake_core.mutate.scenarios import value
+from cake_core.machine import Kind, MachineError, Scenario, scenarios_of
+from cake_core.machine.scenarios import value
+from cake_core.mutate import Judge, Outcome, drawn, mutants
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
 from cake_core.source import Source

@@ -52,7 +52,8 @@ class Load(Function):
 
     def effects(self, call: Call) -> tuple[Effect, ...]:
         by = call.options.get("by")
-        return (Access(call.positional[0], Mode.READ, width=by.value if isinstance(by, Int) else None),)
+        own = by is not None and call.options.get("along") is None and call.options.get("flat") is None
+        return (Access(call.positional[0], Mode.READ, width=by.value if isinstance(by, Int) else None, divided="thread" if own else None),)
 
     def derive(self, call: Call, cx: DeriveContext) -> Call:
         (tile,) = call.positional

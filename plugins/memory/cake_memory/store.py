@@ -103,7 +103,8 @@ class Store(Operation):
         issuer = Issuer.LEADER if isinstance(op.value.type, Scalar) and _writer(op) <= Level.INSTANCE else Issuer.WARP
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         by = op.words.get("by")
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None))
+        divided = None if by is None or isinstance(op.value.type, Scalar) else "warp" if by == matrix.WORD else "thread"
+        return (*reads, Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None, divided=divided))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

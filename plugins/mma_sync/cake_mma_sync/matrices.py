@@ -70,7 +70,7 @@ class LdMatrix(Operation):
         return (Demand(rows.name, (*fitting, 0), align=ROWS * fitting[0] if fitting else ROW_BYTES),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (Access(_bare(op.value), Mode.READ), Access(op.operands[0], Mode.WRITE))
+        return (Access(_bare(op.value), Mode.READ, divided=None if op.value.type.transposed else "warp"), Access(op.operands[0], Mode.WRITE))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         target, source = op.operands[0], op.value

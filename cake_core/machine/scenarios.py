@@ -9,8 +9,8 @@ from random import Random
 from cake_core.facts.schema import Facts, Loop, walk
 from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Name, Unary
 from cake_core.ir.places import names
-from cake_core.machine import MachineError, Scenario
-from cake_core.machine.values import BINARY, CALLS
+from cake_core.machine.outcome import Scenario
+from cake_core.machine.values import BINARY, CALLS, MachineError
 
 #: Sizes that are tried for a parameter, beside sums and multiples of the text's own numbers.
 SMALL = (1, 2, 3, 4, 5)
