@@ -44,7 +44,12 @@ kernel k(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
   }
 }
 """
-WRONG = RIGHT.replace("      bar.sync 1 threads 64\n", "")
+WRONG = (
+    RIGHT.replace("      bar.sync 1 threads 64\n", "")
+    .replace("frag x: f32[256] vec 4 layout vector", "frag x: f32[256] vec 4 layout vector, y: f32[256] vec 1 layout vector")
+    .replace("x = load(s[n % 2], by = 16)", "y = load(s[n % 2], by = 4)")
+    .replace("<- x by 16\n      n =", "<- y by 4\n      n =")
+)
 #: A wait in front of the roles, which the method does not speak of.
 OUTSIDE = RIGHT.replace(
     "  role work",
