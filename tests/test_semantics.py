@@ -77,6 +77,7 @@ RULES = {
             "on_demand_raster": ("role t_sched: 1 warp at 1 {", "if t_i == t_total + cluster.count - 1 {\n        store NEXT[0] <- 0", "if t_at >= 0 {\n        let a = max(t_at, 0)"),
             "ragged_cluster": ("let n = t_inside / t_height * 2 + cluster.n",),
             "ragged_cluster_rows": ("let r0 = load(OFF[t_next - 1], by = 4) + t_inside % t_height * 128 + cluster.rows * 64",),
+            "on_demand_next": ("t_at = load(t_item[t_wait_slot][0], by = 4)", "if t_wait > 1 {", "let t_next_c = t_at >= 0 ? max(t_c_at, 0) : C"),
             "ragged_next": ("let t_next_r1 = t_next_end",),
             "two_schedules": ("launch max(rows_total, cols_total) ctas 2 persistent",),
         },

@@ -25,6 +25,7 @@ from cake_core.ir.nodes import (
     Binary,
     Binding,
     Block,
+    Cond,
     Declaration,
     Declare,
     Expr,
@@ -44,7 +45,8 @@ from cake_core.ir.nodes import (
 )
 from cake_core.ir.places import names
 from cake_core.ir.plan import pair_rank
-from cake_core.ir.schedule import read_schedule
+from cake_core.ir.schedule import RAGGED_PARTS, read_schedule
+from cake_core.ir.schedule import Schedule as Asked
 from cake_core.ir.visit import own_expressions
 from cake_core.primitive import PipelinePlan, Protocol, Signal
 from cake_core.primitive.asking import effects_of
@@ -66,6 +68,10 @@ class OnDemand:
     role: str
     at: tuple[str, ...]  # variables that hold an item's coordinates; the first one, END behind the last item
     offsets: tuple[Expr | None, ...]  # by coordinate: how far a CTA of the cluster lies behind the first one
+    one_ahead: bool  # some role asks for the item behind the one at hand; then all receive it, so that all go round alike
+    now: tuple[str, ...]  # then, variables of the item at hand
+    following: tuple[Binding, ...]  # there, the coordinates of the item that was received last; behind the last one they lie past the end
+    ahead: dict[str, str]  # by `t.next.D`, its name among those
 
     persistent = True
 
@@ -82,7 +88,8 @@ class OnDemand:
         return self.schedule.carried_as(pattern)
 
     def next(self, name: str) -> str | None:
-        return None
+        """What `t.next.D`, a coordinate of the next item, is called in the derived form; None for another name."""
+        return self.ahead.get(name)
 
     def declared(self) -> Declare:
         """The buffer of the messages: the coordinates of an item in each slot."""
@@ -95,28 +102,57 @@ class OnDemand:
         """The items of one CTA, in the roles that work on them. `carried`: the item's values, derived."""
         used = {n.id for s in walk(body) for e in own_expressions(s) for n in names(e)}
         carried = needed(carried, used)
-        p, waits, releases = self.plan, f"{self.plan.name}_wait", f"{self.plan.name}_release"
-        slot = f"{waits}_slot"
-        read = lambda k: call("load", index(index(self.item, slot), k), by=BYTES)  # noqa: E731
+        if self.one_ahead:
+            return self._one_ahead(pattern, carried, needed(self.following, used), body, used, at)
         # coordinates are never negative, which is said so: divisions of what may be cost more
-        first = (call("max", Name(self.at[0]) if k == 0 else read(k), 0) for k in range(len(pattern)))
+        first = (call("max", Name(self.at[0]) if k == 0 else self._read(k), 0) for k in range(len(pattern)))
         values = (e if o is None else add(e, o) for e, o in zip(first, self.offsets, strict=True))
         parts = needed(tuple(map(Binding, pattern, values)), used | {n.id for b in carried for n in names(b.value)})
         lets = tuple(Let((b,), span=at) for b in parts)
         early = tuple(s for s in lets if s.bindings[0].name != pattern[0])
         late = tuple(s for s in lets if s.bindings[0].name == pattern[0])
-        receive: tuple[Stmt, ...] = (
-            Let((Binding(slot, mod(waits, p.slots)),)),
-            *self.protocol.wait(p, Name(slot), Name(waits)),
+        receive = self._receive((assign(self.at[0], self._read(0)), *early))
+        work = If(binary(">=", self.at[0], 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
+        return self._rounds((self.at[0],), (*_at(receive, at), work), at)
+
+    def _one_ahead(
+        self, pattern: tuple[str, ...], carried: tuple[Binding, ...], following: tuple[Binding, ...], body: Block, used: set[str], at: Span
+    ) -> Block:
+        """As `loop`, where items are received one ahead: a round receives an item, and works on the one before it, which the first round
+        has not."""
+        values = (call("max", n, 0) for n in self.now)
+        mine = (e if o is None else add(e, o) for e, o in zip(values, self.offsets, strict=True))
+        parts = needed(tuple(map(Binding, pattern, mine)), used | {n.id for b in carried for n in names(b.value)})
+        asked = {n.id for b in (*parts, *following) for n in names(b.value)}
+        kept = tuple(k for k, n in enumerate(self.now) if n in asked)
+        heard = tuple(k for k, n in enumerate(self.at) if k in kept or n in asked or k == 0)
+        shift = tuple(assign(self.now[k], Name(self.at[k])) for k in kept)
+        receive = self._receive(tuple(assign(self.at[k], self._read(k)) for k in heard))
+        lets = (*(Let((b,), span=at) for b in parts), *(Let((b,), span=b.span) for b in carried), *(Let((b,), span=at) for b in following))
+        work = If(binary(">", f"{self.plan.name}_wait", 1), (*lets, *body), span=at)
+        variables = (*(self.at[k] for k in heard), *(self.now[k] for k in kept))
+        return self._rounds(variables, (*_at((*shift, *receive), at), work), at)
+
+    def _read(self, k: int) -> Expr:
+        """Coordinate `k` of the message in the slot at hand."""
+        return call("load", index(index(self.item, f"{self.plan.name}_wait_slot"), k), by=BYTES)
+
+    def _receive(self, reads: Block) -> Block:
+        """A message is waited for, read and handed back."""
+        p, waits, releases = self.plan, f"{self.plan.name}_wait", f"{self.plan.name}_release"
+        return (
+            Let((Binding(f"{waits}_slot", mod(waits, p.slots)),)),
+            *self.protocol.wait(p, Name(f"{waits}_slot"), Name(waits)),
             assign(waits, add(waits, 1)),
-            assign(self.at[0], read(0)),
-            *early,
+            *reads,
             *self.protocol.release(p, mod(releases, p.slots), Signal.WARPS),
             assign(releases, add(releases, 1)),
         )
-        work = If(binary(">=", self.at[0], 0), (*late, *(Let((b,), span=b.span) for b in carried), *body), span=at)
-        start = Var(tuple(Binding(n, Int(0)) for n in (waits, releases, self.at[0])), span=at)
-        return (start, While(binary(">=", self.at[0], 0), Words(), (*_at(receive, at), work), span=at))
+
+    def _rounds(self, variables: tuple[str, ...], body: Block, at: Span) -> Block:
+        """Rounds until the first of `variables` is END; all of them start at 0."""
+        start = Var(tuple(Binding(n, Int(0)) for n in (f"{self.plan.name}_wait", f"{self.plan.name}_release", *variables)), span=at)
+        return (start, While(binary(">=", self.at[0], 0), Words(), body, span=at))
 
     # --- who draws
 
@@ -131,9 +167,7 @@ class OnDemand:
         item = (e if o is None else e.left for e, o in zip(s.item, self.offsets, strict=True))  # of the cluster's first CTA
         found = (*coordinates, *fetched, *(assign(n, e) for n, e in zip(self.at, item, strict=True)))
         hand_over = (*self.protocol.commit(p, mod(commits, p.slots), how), assign(commits, add(commits, 1))) if how is Signal.WARPS else ()
-        last = binary(
-            "==", s.index, binary("-", add(there.right, "cluster.count"), 1)
-        )  # with no item left, `there` compares with their number
+        last = binary("==", s.index, binary("-", add(there.right, "cluster.count"), 1))  # with no item left, `there` compares with their number
         body: tuple[Stmt, ...] = (
             Let((Binding(slot, mod(fills, p.slots)),)),
             *self.protocol.acquire(p, Name(slot), Name(fills)),
@@ -171,9 +205,7 @@ def on_demand(
     place = asked.counter
     counter = next((c for c in registry.counters.values() if c.capabilities <= arch.capabilities), None)
     if counter is None:
-        raise fail(
-            "derive/no-protocol", f"no installed plugin offers a counter for {arch.name}", tiles.span, why="items are drawn from one"
-        )
+        raise fail("derive/no-protocol", f"no installed plugin offers a counter for {arch.name}", tiles.span, why="items are drawn from one")
     _alone(place, touched)
     t, roles = schedule.name, [r for r in kernel.roles if _loops(r, tiles.name)]
     releases = {r.name: Signal.WARPS for r in roles}
@@ -185,7 +217,29 @@ def on_demand(
     element = index(place, 0)
     at = tuple(fresh(f"{t}_at" if k == 0 else f"{t}_{part}_at") for k, part in enumerate(schedule.parts))
     offsets = tuple(_offset(e, axis) for e in schedule.item)
-    return OnDemand(schedule, counter.draw(element), element, plan, protocol, role, at, offsets)
+    now = tuple(fresh(f"{t}_now" if k == 0 else f"{t}_{part}_now") for k, part in enumerate(schedule.parts))
+    called = {part: b.name for part, b in zip(schedule.parts, schedule.following[-len(schedule.parts) :], strict=True)}
+    ahead = {f"{tiles.name}.next.{part}": name for part, name in called.items()}
+    one_ahead = any(n.id in ahead for r in roles for s in walk(r.body) for e in own_expressions(s) for n in names(e))
+    return OnDemand(
+        schedule, counter.draw(element), element, plan, protocol, role, at, offsets, one_ahead, now, _following(asked, at, offsets, called), ahead
+    )
+
+
+def _following(asked: Asked, at: tuple[str, ...], offsets: tuple[Expr | None, ...], called: dict[str, str]) -> tuple[Binding, ...]:
+    """The coordinates of the item that was received last, of which the variables `at` hold those of the cluster's first CTA. Behind the
+    last item there are none: the last dimension's lies past its end, or, of a ragged schedule, r0 is r1."""
+    there = binary(">=", at[0], 0)
+    values = {part: call("max", n, 0) if o is None else add(call("max", n, 0), o) for part, n, o in zip(called, at, offsets, strict=True)}
+    if asked.ragged is not None:
+        _, r0, r1 = RAGGED_PARTS
+        values[r0] = Cond(there, values[r0], Name(called[r1]))
+        order = (r1, *(part for part in called if part != r1))
+    else:
+        last = asked.dims[-1]
+        values[last.name] = Cond(there, values[last.name], last.value)
+        order = tuple(called)
+    return tuple(Binding(called[part], values[part]) for part in order)
 
 
 def waits_for_grids(kernel: Kernel, registry, arch, at: Span) -> Block:

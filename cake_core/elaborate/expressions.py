@@ -133,7 +133,7 @@ class Expressions(Calls, CheckContext):
         if e.id in self.later:
             return fail("type/unknown-name", f"const '{e.id}' is declared further on", e.span, fix="a const may use those before it: move it up")
         if ".next." in e.id and (t := self.scope.find(e.id.partition(".")[0])) is not None and t.kind == "tile schedule":
-            return fail("type/unknown-name", f"'{e.id}' is not known", e.span, why="which item comes next is known inside a loop over a persistent schedule of a grid, unless items are taken on demand")
+            return fail("type/unknown-name", f"'{e.id}' is not known", e.span, why="which item comes next is known inside a loop over a schedule of which a CTA takes several items")
         known = [*self.scope.visible(), *self.builtins()]
         return fail("type/unknown-name", f"unknown name '{e.id}'", e.span, fix=suggestion(e.id, known))
 

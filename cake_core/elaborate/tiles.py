@@ -369,7 +369,7 @@ class TileSchedules(OnDemand):
         types |= {n: b.value.type for n, b in carried.items()}
         schedule = read_schedule(node)
         self.item_count = f"{tiles.id}.n"
-        if schedule.persistent and schedule.counter is None:
+        if schedule.persistent:
             self.items_ahead = tuple(f"{tiles.id}.next.{part}" for part in schedule.parts)
         try:
             symbols = {n: Symbol("loop variable", t, s.span, formula=self.counted_through(n, t, None)) for n, t in types.items()}

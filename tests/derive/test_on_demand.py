@@ -12,10 +12,10 @@ TILES = re.compile(r"^  tiles t = (persistent|ragged)[^\n{#]*?(?=\s*(\{|#|$))", 
 
 
 def on_demand(path: Path) -> str | None:
-    """The text with the word and its counter; None where a CTA has one item, or reads ahead what it does next."""
-    text = path.read_text()
+    """The text with the word and its counter; None where a CTA has one item, or its warps meet the cluster themselves. One more warp fits."""
+    text = path.read_text().replace("WARPS = 32", "WARPS = 16")
     schedule = TILES.search(text)
-    if schedule is None or "dynamic" in schedule[0] or re.search(r"\bt\.next\b", text):
+    if schedule is None or "dynamic" in schedule[0] or "cluster.sync" in text:
         return None
     text = f"{text[: schedule.end()]} dynamic NEXT{text[schedule.end() :]}"
     return re.sub(r"^(kernel \w+\((?:[^()]|\([^()]*\))*)\)", r"\1, NEXT: workspace i32[1])", text, count=1, flags=re.M)
@@ -25,8 +25,8 @@ TEXTS = {p.stem: t for p in sorted(KERNELS.rglob("*.cake")) if (t := on_demand(p
 
 
 def test_there_are_all_kinds():
-    """A table, a walk, clusters with multicast, pairs."""
-    assert {"attn_fwd_sm90", "moe_grouped_sm90", "gemm_sm90", "gemm_sm100_pair"} <= set(TEXTS)
+    """A table, a walk, clusters with multicast, pairs, a look at the next item."""
+    assert {"softmax", "attn_fwd_sm90", "moe_grouped_sm90", "gemm_sm90", "gemm_sm100_pair"} <= set(TEXTS)
 
 
 @pytest.mark.parametrize("name", TEXTS)

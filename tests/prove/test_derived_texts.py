@@ -25,7 +25,7 @@ OPEN = {
     "drain_two_straight": {"core/slot-refill"},  # two releases in a row, and one a turn of a loop behind them
 }
 #: A `while` with hand-offs in it.
-NOT_ANALYSED = {"on_demand", "on_demand_cluster", "on_demand_raster", "rows_on_demand", "release_late_by_two"}
+NOT_ANALYSED = {"on_demand", "on_demand_next", "on_demand_cluster", "on_demand_raster", "rows_on_demand", "release_late_by_two"}
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.stem)
