@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python bench/mutants_build.py judge [--each 40]     verdicts.*.jsonl: mutants drawn from every kernel, judged;
                                                                  what was judged before stays
-    PYTHONPATH=. python bench/mutants_build.py build                 index.json and artifacts.zip of the chosen ones
+    PYTHONPATH=. python bench/mutants_build.py build                 KERNEL.json and KERNEL.zip of the chosen ones
 
 Both write into `build/mutants_device`. A mutant is built as drawn (delay 0), and with waits put into its PTX (`delays.py`), one text a seed.
 Chosen are, kernel by kernel, as many operators as there are, of what is refused; of what is accepted those that change order and
@@ -120,8 +120,9 @@ def verdicts(kernel: str) -> Path:
 
 
 def rows_of(kernel: str) -> list[dict]:
-    """What was judged so far, in the order of the draw."""
-    return [json.loads(line) for line in verdicts(kernel).read_text(encoding="utf-8").splitlines()] if verdicts(kernel).exists() else []
+    """What was judged so far, in that order."""
+    rows = map(json.loads, verdicts(kernel).read_text(encoding="utf-8").splitlines() if verdicts(kernel).exists() else ())
+    return list({r["n"]: r for r in rows}.values())
 
 
 def verdict_of(kernel, registry, arch) -> tuple[str, list[str]]:
@@ -167,7 +168,7 @@ def chosen(rows: list[dict], refused: int, accepted: int) -> list[dict]:
     return [r | {"rank": rank} for kind, most in ((bad, refused), (good, accepted)) for rank, r in enumerate(kind[:most])]
 
 
-def built(task: tuple[str, str, list[dict]]) -> tuple[list[dict], dict[str, bytes]]:
+def built(task: tuple[str, str, list[dict]]) -> str:
     kernel, arch, rows = task
     registry, front, edits, _ = edits_of(kernel, arch)
     found = {(e.operator, e.what, e.span.line): e for e in reversed(edits)}
@@ -188,7 +189,16 @@ def built(task: tuple[str, str, list[dict]]) -> tuple[list[dict], dict[str, byte
             continue
         packed |= {f"{name}/{seed}/{file}": data for seed, files in made.items() for file, data in files.items()}
         index.append(row | {"name": name, "delays": list(made)})
-    return index, packed
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in packed.items():
+            archive.writestr(name, data)
+    out = OUT / Path(kernel).name
+    out.with_suffix(".zip").write_bytes(buffer.getvalue())
+    out.with_suffix(".json").write_text(
+        json.dumps({"sha256": artifact.sha256(buffer.getvalue()), "mutants": index}, indent=1) + "\n", encoding="utf-8"
+    )
+    return f"{kernel}: {dict(Counter(r['verdict'] for r in index))}, {len(buffer.getvalue()) >> 10} KiB"
 
 
 def main() -> None:
@@ -206,16 +216,8 @@ def main() -> None:
                 print(done, flush=True)
             return
         tasks = [(k, a, chosen(rows, given.refused, given.accepted)) for k, a in KERNELS if (rows := rows_of(k))]
-        found = list(pool.map(built, tasks))
-    index = [row for rows, _ in found for row in rows]
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for _, packed in found:
-            for name, data in packed.items():
-                archive.writestr(name, data)
-    (OUT / "artifacts.zip").write_bytes(buffer.getvalue())
-    (OUT / "index.json").write_text(json.dumps({"sha256": artifact.sha256(buffer.getvalue()), "mutants": index}, indent=1) + "\n", encoding="utf-8")
-    print(Counter(r["verdict"] for r in index), len(buffer.getvalue()) >> 20, "MiB")
+        for done in pool.map(built, tasks):
+            print(done, flush=True)
 
 
 if __name__ == "__main__":

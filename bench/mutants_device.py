@@ -18,6 +18,7 @@ run once more alone, after all others.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -44,6 +45,7 @@ SEED = 0
 REPEATS = 3
 DEADLINE_S = 5.0  # of a launch; the longest that is right takes some milliseconds
 PROCESS_S = 60.0
+GRACE_S = 5.0  # for a process that reported a hang to end
 WORST = ("right", "varies", "wrong", "fault", "hang")
 NOT_READY = 600  # CUDA_ERROR_NOT_READY
 #: By kernel: tails, several blocks of the reduction, more items than clusters that are resident.
@@ -154,14 +156,7 @@ def run(row: dict, unpacked: Path, references: Path) -> dict:
     if row["n"] < 0:
         command.append("--control")
     start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT)
-    try:
-        out, err = process.communicate(timeout=PROCESS_S)
-        stopped = ""
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = process.communicate()
-        stopped = f"the process did not end within {PROCESS_S:g} s"
+    out, err, stopped = finished(command, own / f"{row['name']}.out")
     runs = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     outcome = max((r["outcome"] for r in runs), key=WORST.index, default=None)
     whole = len(runs) == len(row["delays"]) * len(SHAPES[Path(row["kernel"]).name])
@@ -173,6 +168,24 @@ def run(row: dict, unpacked: Path, references: Path) -> dict:
         **({"error": error} if error else {}),
         "seconds": round(time.monotonic() - start, 1),
     }
+
+
+def finished(command: list[str], log: Path) -> tuple[str, str, str]:
+    """What a process of its own printed, to either side, and why it was ended. One that hangs says so, and may not get away from its GPU by
+    itself: then it is killed, and left alone if that does not end it."""
+    with log.open("w+") as out, log.with_suffix(".err").open("w+") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True, cwd=ROOT)
+        until, stopped = time.monotonic() + PROCESS_S, ""
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+            if '"hang"' in log.read_text():
+                until = min(until, time.monotonic() + GRACE_S)
+        if process.poll() is None:
+            stopped = f"the process did not end within {PROCESS_S:g} s"
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
+        return log.read_text(), log.with_suffix(".err").read_text(), stopped
 
 
 def campaign(rows: list[dict], unpacked: Path, references: Path, workers: int, until: float) -> list[dict]:
@@ -212,22 +225,24 @@ def main() -> None:
         return
     start = time.monotonic()
     os.environ.setdefault("OMP_NUM_THREADS", "2")
-    packed = (given.folder / "artifacts.zip").read_bytes()
-    index = json.loads((given.folder / "index.json").read_text(encoding="utf-8"))
-    if sha256(packed) != index["sha256"]:
-        raise SystemExit("index.json and artifacts.zip are not of one build")
+    index = []
     with tempfile.TemporaryDirectory() as temporary:
         unpacked, references = Path(temporary, "artifacts"), Path(temporary, "references")
-        zipfile.ZipFile(given.folder / "artifacts.zip").extractall(unpacked)
+        for path in sorted(given.folder.glob("*.zip")):
+            of = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            if sha256(path.read_bytes()) != of["sha256"]:
+                raise SystemExit(f"'{path.name}' and its list are not of one build")
+            index += of["mutants"]
+            zipfile.ZipFile(path).extractall(unpacked)
         until = start + given.budget
-        controls = campaign([r for r in index["mutants"] if r["n"] < 0], unpacked, references, given.workers, until)
+        controls = campaign([r for r in index if r["n"] < 0], unpacked, references, given.workers, until)
         sound = {c["kernel"] for c in controls if c["outcome"] == "right"}
-        rows = [r for r in index["mutants"] if r["n"] >= 0 and r["kernel"] in sound]
+        rows = [r for r in index if r["n"] >= 0 and r["kernel"] in sound]
         rows.sort(key=lambda r: r["rank"])
         mutants = campaign(rows, unpacked, references, given.workers, until)
         again = [m for m in mutants if m["verdict"] == "accepted" and m["outcome"] != "right"]
-        alone = campaign([{k: m[k] for k in index["mutants"][0]} for m in again], unpacked, references, 1, until + 30)
-        last = campaign([r for r in index["mutants"] if r["n"] < 0 and r["kernel"] in sound], unpacked, references, given.workers, until + 60)
+        alone = campaign([{k: m[k] for k in index[0]} for m in again], unpacked, references, 1, until + 30)
+        last = campaign([r for r in index if r["n"] < 0 and r["kernel"] in sound], unpacked, references, given.workers, until + 60)
     found = {
         "environment": environment(),
         "seconds": round(time.monotonic() - start),
