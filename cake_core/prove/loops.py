@@ -65,7 +65,7 @@ class Closing:
         for k in self.heads:
             if k in steps:
                 continue
-            if (like := self._like(k, steps)) is not None:
+            if (like := self._like(k, steps, at)) is not None:
                 counter, apart, kept = like
                 for values, first in ((at, self.index == 0), (behind, self.trips == 0)):
                     kept_apart = self._kept(values[counter], apart, self._start(k), kept)
@@ -141,7 +141,7 @@ class Closing:
         bounds = [z3.substitute(b, (self.heads[key], x)) for b in self._bounds(key) for x in (self.heads[key], other)]
         return self.sums.holds(z3.Implies(self.index >= 1, after == z3.substitute(after, (self.heads[key], other))), self.inside, *bounds)
 
-    def _like(self, key: Key, steps: State) -> tuple[Key, int, Kept] | None:
+    def _like(self, key: Key, steps: State, at: State) -> tuple[Key, int, Kept] | None:
         """A counter that the value keeps its distance to behind each iteration, such as groups closed, of which all but the last are
         waited for; the distance, and from when on it is kept."""
         counter = ("commit", key[1])
@@ -149,7 +149,7 @@ class Closing:
             return None
         own, of, start = self.heads[key], self.heads[counter], self._start(key)
         first = [(own, start), (of, self._start(counter)), (self.index, ZERO)]
-        grown = of >= self._start(counter)  # a count never falls
+        grown = z3.And(of >= self._start(counter), of == at[counter])  # a count never falls
         for how in (Kept.BEHIND, Kept.LATER):
             for apart in range(MOST_PENDING + 1):
                 here, then = (self._kept(x, apart, start, how) for x in (of, self.after[counter]))

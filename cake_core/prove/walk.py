@@ -14,7 +14,8 @@ import z3
 
 from cake_core.facts.schema import Arrive, Block, Branch, By, Drain, Event, Facts, Loop, Set, While
 from cake_core.facts.schema import walk as nodes
-from cake_core.ir.nodes import Binary, Expr, Name
+from cake_core.ir.nodes import Binary, Expr, Int, Name
+from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, at_least
 from cake_core.prove.agents import Agent, Constants, specialise
@@ -267,26 +268,44 @@ class _Walker:
     def _turns(self, w: While, state: State, frames, guards, record: bool) -> State:
         """A `while` in which something happens that others see: a loop of an unknown number of trips, which those who go on by the same
         messages share."""
+        if (counted := self._counted(w, state, frames)) is not None:
+            return self._iterate(w, counted, state, frames, guards, record)
         first = z3.simplify(self._asked(w, state, frames))
         talk = self.talks.of(self.agent.role, w, self.agent.cta) if not frames and z3.is_true(first) else None
         if talk is not None and self.talks.agreed(talk, w, self.agent.cta):
-            frame = self._agreed(w, talk, state)
-            inside = z3.And(frame.index >= 0, frame.index < frame.trips)
-            at_head, behind = self._closed(w, frame, state, frames)
-        else:
-            self.loose[w.id], self.own = w, True
-            frame = self._loose(w, frames)
-            at_head, behind = self._closed(w, frame, state, frames)
-            inside = z3.And(frame.index >= 0, frame.index < frame.trips, self._asked(w, at_head, (*frames, frame)))
-            if not frames:
-                last = {k: z3.substitute(t, (frame.index, frame.trips - 1)) for k, t in at_head.items()}
-                self.sums.numbers.known += [
-                    z3.Implies(frame.trips == 0, z3.Not(first)),
-                    z3.Implies(frame.trips > 0, z3.And(first, self._asked(w, last, frames), z3.Not(self._asked(w, behind, frames)))),
-                ]
+            return self._iterate(w, self._agreed(w, talk, state), state, frames, guards, record)
+        self.loose[w.id], self.own = w, True
+        frame = self._loose(w, frames)
+        at_head, behind = self._closed(w, frame, state, frames)
+        inside = z3.And(frame.index >= 0, frame.index < frame.trips, self._asked(w, at_head, (*frames, frame)))
+        if not frames:
+            last = {k: z3.substitute(t, (frame.index, frame.trips - 1)) for k, t in at_head.items()}
+            self.sums.numbers.known += [
+                z3.Implies(frame.trips == 0, z3.Not(first)),
+                z3.Implies(frame.trips > 0, z3.And(first, self._asked(w, last, frames), z3.Not(self._asked(w, behind, frames)))),
+            ]
         if record:
             self.block(w.body, at_head, (*frames, frame), (*guards, inside), record=True)
         return behind
+
+    def _counted(self, w: While, state: State, frames) -> Frame | None:
+        """`while x < e { .. x = x + c .. }`, e the same in each trip: a loop from x to e; None where it is another one."""
+        test = specialise(w.test, self.constants)
+        if not isinstance(test, Binary) or test.op not in ("<", "<=") or not isinstance(test.left, Name):
+            return None
+        x, every = test.left.id, [s for n in nodes(w.body) if isinstance(n, Event) for s in n.sets]
+        steps = [s.value for n in w.body if isinstance(n, Event) and n.by is By.ALL for s in n.sets if s.name == x]
+        if len(steps) != 1 or sum(s.name == x for s in every) != 1 or {n.id for n in names(test.right)} & {s.name for s in every}:
+            return None
+        match steps[0]:
+            case Binary("+", Name(y), Int(c)) if y == x and c >= 1:
+                env = self.env(state, frames)
+                lo, hi = (self.sums.numbers.number(e, env).term for e in (test.left, test.right))
+                hi = z3.simplify(hi + 1) if test.op == "<=" else hi
+                key = f"while {lo.sexpr()} .. {hi.sexpr()} step {c} within {' '.join(str(f.index) for f in frames)}"
+                trips = z3.simplify(z3.If(hi > lo, (hi - lo + (c - 1)) / c if c > 1 else hi - lo, ZERO))
+                return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
+        return None
 
     def _asked(self, w: While, state: State, frames) -> z3.BoolRef:
         return self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state, frames))
@@ -309,7 +328,10 @@ class _Walker:
     def _loop(self, l: Loop, state: State, frames, guards, record: bool) -> State:
         if not any(matters(n, self.agent, self.needed, self.counting) for n in nodes(l.body)):
             return state
-        frame = self._frame(l, state, frames)
+        return self._iterate(l, self._frame(l, state, frames), state, frames, guards, record)
+
+    def _iterate(self, l: Loop | While, frame: Frame, state: State, frames, guards, record: bool) -> State:
+        """A loop of which it is known how often it goes round."""
         at_head, behind = self._closed(l, frame, state, frames)
         if record:
             inside = z3.And(frame.index >= 0, frame.index < frame.trips)
