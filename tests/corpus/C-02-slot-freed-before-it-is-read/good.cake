@@ -31,6 +31,9 @@ kernel on_demand(T: i32, C: i32, R: i32, NEXT: inout i32[1], X: in f32[R, 256], 
         mbarrier.arrive p_full[p_commit % 2]
       }
       p_commit = p_commit + 1
+      if item == T * C - 1 {
+        store NEXT[0] <- 0 by 4
+      }
     }
   }
   role work: 4 warps at 1 {
