@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -21,22 +22,41 @@ LATE = 1 << 30
 DRAWN = 4
 
 
-def explore(facts: Facts, scenario: Scenario, *, limit_states: int = 100_000, seconds: float = 10.0, seed: int = 0, mode: str = "auto") -> Outcome:
+def explore(
+    facts: Facts,
+    scenario: Scenario,
+    *,
+    limit_states: int = 100_000,
+    limit_picks: int | None = None,
+    seconds: float | None = 10.0,
+    seed: int = 0,
+    mode: str = "auto",
+) -> Outcome:
     """Run `facts` as `scenario` says. `mode`: "adversarial": some schedules with vector clocks; "exhaustive": one schedule, then all
-    interleavings within `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. Raises MachineError
-    where the scenario cannot be run."""
-    return _explore(facts, scenario, limit_states, seconds, seed, mode, False)
+    interleavings within `limit_states` and `seconds`; "auto": the first, then the second where the kernel is small. `limit_picks`: of all
+    schedules together, how often someone is picked to go on. `seconds`: None for no clock, so that the outcome is the same on every machine.
+    Raises MachineError where the scenario cannot be run."""
+    return _explore(facts, scenario, limit_states, limit_picks, seconds, seed, mode, False)
 
 
-def replay(facts: Facts, scenario: Scenario, *, limit_states: int = 100_000, seconds: float = 10.0, seed: int = 0, mode: str = "auto") -> Outcome:
+def replay(
+    facts: Facts,
+    scenario: Scenario,
+    *,
+    limit_states: int = 100_000,
+    limit_picks: int | None = None,
+    seconds: float | None = 10.0,
+    seed: int = 0,
+    mode: str = "auto",
+) -> Outcome:
     """`explore` that ends with the first fault."""
-    return _explore(facts, scenario, limit_states, seconds, seed, mode, True)
+    return _explore(facts, scenario, limit_states, limit_picks, seconds, seed, mode, True)
 
 
-def _explore(facts: Facts, scenario: Scenario, limit: int, seconds: float, seed: int, mode: str, first: bool) -> Outcome:
-    end = time.monotonic() + seconds
+def _explore(facts: Facts, scenario: Scenario, limit: int, most: int | None, seconds: float | None, seed: int, mode: str, first: bool) -> Outcome:
+    end = math.inf if seconds is None else time.monotonic() + seconds
     faults: dict[tuple, Fault] = {}
-    schedules = states = 0
+    schedules = states = picks = 0
     complete, out = mode != "adversarial", ""
     for world in worlds(facts, scenario, seed):
         cluster = cluster_of(facts, world)
@@ -44,12 +64,13 @@ def _explore(facts: Facts, scenario: Scenario, limit: int, seconds: float, seed:
             layout = layout_of(cluster)
             for order in islice(orders(cluster, seed), 1 if mode == "exhaustive" else None):
                 schedules += 1
-                schedule = Schedule(cluster, layout, order, first, end)
+                schedule = Schedule(cluster, layout, order, first, end, None if most is None else most - picks)
                 _add(faults, schedule.run())
+                picks += schedule.picks
                 if first and faults:
                     return Outcome(tuple(faults.values()), False, states, schedules, mode)
                 if schedule.cut or time.monotonic() > end:
-                    out = f"{seconds} seconds"
+                    out = f"{most} picks" if most is not None and picks >= most else f"{seconds} seconds"
                     break
             if mode == "exhaustive" or mode == "auto" and small(cluster, limit):
                 search = Search(cluster, limit - states, end, first)

@@ -41,10 +41,14 @@ class Order:
 
 
 class Schedule:
-    """State of one run. `faults`: found so far, one of each kind, place and pair of events; `cut`: whether time was up before the end."""
+    """State of one run. `faults`: found so far, one of each kind, place and pair of events; `cut`: whether time was up before the end, or
+    someone had been picked to go on `most` times."""
 
-    def __init__(self, cluster: Cluster, layout: Layout, order: Order, first_only: bool = False, end: float = math.inf) -> None:
+    def __init__(
+        self, cluster: Cluster, layout: Layout, order: Order, first_only: bool = False, end: float = math.inf, most: int | None = None
+    ) -> None:
         self.end, self.cut, self.picks = end, False, 0
+        self.most = math.inf if most is None else most
         self.cluster, self.layout, self.order, self.first_only = cluster, layout, order, first_only
         self.policy = cluster.scenario.policy
         agents = cluster.agents
@@ -90,7 +94,7 @@ class Schedule:
         rank, agents, ready = self.order.rank, self.cluster.agents, self.ready
         while True:
             self.picks += 1
-            if self.picks % CHECK == 0 and time.monotonic() > self.end:
+            if self.picks >= self.most or self.picks % CHECK == 0 and time.monotonic() > self.end:
                 self.cut = True
                 return
             flying = bool(self.flights or self.arrivals)

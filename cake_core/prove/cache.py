@@ -1,7 +1,8 @@
 """Proofs that were made before: by the content of a kernel's facts, a question, and the prover that answered it.
 
-Only what was proved is kept. A file a kernel, in the user's cache folder (`CAKE_CACHE` names another one, or is empty for none); a
-folder that can't be read or written is no cache, and never an error.
+Only what was proved is kept, so that a rule or a pack that asks otherwise is asked. A file a kernel, in the user's cache folder (`CAKE_CACHE`
+names another one, or is empty for none), with a sum over its questions; a file that is damaged, and a folder that can't be read or
+written, is no cache, and never an error.
 """
 
 from __future__ import annotations
@@ -32,10 +33,19 @@ def folder() -> Path | None:
 def method() -> str:
     """The prover itself: its files and the solver's version. Another one proves anew."""
     h = hashlib.sha256(_solver())
-    for room in ("prove", "facts"):
-        for path in sorted((Path(__file__).parents[1] / room).glob("*.py")):
-            h.update(path.read_bytes())
+    for path in files():
+        h.update(path.read_bytes())
     return h.hexdigest()
+
+
+def files() -> list[Path]:
+    """The source files that decide what is proved: of the prover, of the facts, and what both are written in."""
+    core = Path(__file__).parents[1]
+    return [
+        *(p for room in ("facts", "ir", "prove") for p in sorted((core / room).glob("*.py"))),
+        core / "effects.py",
+        core / "rules" / "predicates.py",
+    ]
 
 
 def _solver() -> bytes:
@@ -43,6 +53,10 @@ def _solver() -> bytes:
     found = find_spec("z3")
     libraries = sorted(Path(found.origin).parent.glob("lib/*")) if found is not None and found.origin else []
     return repr([(p.name, p.stat().st_size, p.stat().st_mtime_ns) for p in libraries]).encode()
+
+
+def _sum(questions: list[str]) -> str:
+    return hashlib.sha256("\n".join(questions).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -63,8 +77,10 @@ class Proofs:
         if self.known is None:
             self.known = set()
             if self.path is not None:
-                with suppress(OSError, ValueError, TypeError):
-                    self.known = {q for q in json.loads(self.path.read_text(encoding="utf-8")) if isinstance(q, str)}
+                with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                    kept = json.loads(self.path.read_text(encoding="utf-8"))
+                    if kept["sum"] == _sum(kept["questions"]):
+                        self.known = set(kept["questions"])
         return question in self.known or question in self.fresh
 
     def add(self, question: str) -> None:
@@ -81,7 +97,8 @@ class Proofs:
             handle, name = tempfile.mkstemp(dir=self.path.parent, suffix=".part")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as f:
-                    json.dump(sorted((self.known or set()) | self.fresh), f)
+                    questions = sorted((self.known or set()) | self.fresh)
+                    json.dump({"questions": questions, "sum": _sum(questions)}, f)
                 os.replace(name, self.path)
             except OSError:
                 os.unlink(name)
@@ -90,6 +107,6 @@ class Proofs:
         self.known, self.fresh = (self.known or set()) | self.fresh, set()
 
     def _shrink(self) -> None:
-        files = sorted(self.path.parent.glob("*.json"), key=lambda p: p.stat().st_mtime)
-        for old in files[:-MOST]:
+        kernels = sorted(self.path.parent.glob("*.json"), key=lambda p: p.stat().st_mtime)
+        for old in kernels[:-MOST]:
             old.unlink(missing_ok=True)

@@ -14,8 +14,8 @@ from cake_core.machine import Fault, Kind, MachineError, Scenario, Site, explore
 from cake_core.prove.text import Unanalysed
 from cake_core.rules.predicates import Answer, Standing
 
-#: States of one scenario, which end a search that found nothing; the seconds are for what never ends.
-STATES, SECONDS = 2_000, 600.0
+#: States of one scenario, which end a search that found nothing, and steps, for what never ends. No clock ends it: a verdict depends on it.
+STATES, STEPS = 2_000, 200_000
 
 #: Of waits and arrivals: a stage or a parity that is another one than the text means.
 PHASES = (Kind.PHASE, Kind.OVERRUN, Kind.ARRIVALS, Kind.NAMED, Kind.BYTES)
@@ -73,7 +73,7 @@ class Executed:
                 scenarios = ()
             for s in scenarios:
                 try:
-                    outcome = explore(self.rows.facts, s, limit_states=STATES, seconds=SECONDS)
+                    outcome = explore(self.rows.facts, s, limit_states=STATES, limit_picks=STEPS, seconds=None)
                 except MachineError:
                     continue
                 self._found += [(f, s) for f in outcome.faults if f.kind in FOLLOWS]

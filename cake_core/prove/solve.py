@@ -22,9 +22,6 @@ from cake_core.prove.text import Unanalysed
 #: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
 RLIMIT = 20_000_000
 
-#: Milliseconds behind which a query is given up though it has steps left: a backstop, and unknown like any other end without an answer.
-BACKSTOP = 60_000
-
 _AGENT = re.compile(r"A\d+!")
 _PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
 
@@ -123,7 +120,6 @@ class Cuts:
     def _fresh(self) -> z3.Solver:
         s = z3.SolverFor("QF_UFLIA")
         s.set("rlimit", self.rlimit)
-        s.set("timeout", BACKSTOP)
         return s
 
     def view(self, among: frozenset[str]) -> View:

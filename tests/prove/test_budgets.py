@@ -1,0 +1,120 @@
+"""Verdicts are the same on every machine and in every run: budgets are steps, no clock decides, and what was kept changes nothing."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cake_core.diagnostics import CakeError, Severity
+from cake_core.diagnostics.json import diagnostic_object
+from cake_core.facts import facts_of
+from cake_core.machine import Scenario, explore
+from cake_core.pipeline import build, frontend
+from cake_core.plugins import load_registry
+from cake_core.prove import answers
+from cake_core.prove.solve import Cuts
+from cake_core.source import Source
+
+ROOT = Path(__file__).resolve().parents[2]
+REGISTRY = load_registry()
+RIGHT = ROOT / "tests" / "corpus" / "C-02-slot-freed-before-it-is-read" / "good.cake"
+#: Texts whose findings come from queries, from replays, and from arithmetic on addresses.
+WRONG = ("C-02-slot-freed-before-it-is-read/bad", "C-27-drain-counts-one-too-many/bad", "C-68-index-product-wraps/bad")
+
+
+def findings(path: Path) -> list[dict]:
+    try:
+        found = build(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, prove=True).diagnostics
+    except CakeError as error:
+        found = error.diagnostics
+    return [diagnostic_object(d) for d in found]
+
+
+def wrong(name: str) -> Path:
+    return ROOT / "tests" / "corpus" / f"{name}.cake"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(p for room in ("prove", "rules", "check", "facts") for p in (ROOT / "cake_core" / room).glob("*.py")), ids=str
+)
+def test_no_clock_is_read_where_verdicts_are_made(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    words = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    assert not names & {"time", "datetime", "signal", "threading"} and "timeout" not in words
+
+
+def test_a_replay_does_not_look_at_the_clock(monkeypatch):
+    """A clock that leaps an hour each time it is read ends nothing."""
+    front = frontend(Source("k.cake", RIGHT.read_text()), REGISTRY)
+    facts = facts_of(front.typed, REGISTRY, front.arch)
+    sizes = {n: 64 for n in facts.scalars}
+    calm = explore(facts, Scenario(sizes), limit_states=50, limit_picks=10_000, seconds=None)
+    hours = itertools.count(step=3600)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(hours)))
+    assert explore(facts, Scenario(sizes), limit_states=50, limit_picks=10_000, seconds=None) == calm
+    assert explore(facts, Scenario(sizes), limit_states=50, seconds=10.0).limit == "10.0 seconds"
+
+
+def test_picks_end_a_replay_where_they_are_used_up():
+    front = frontend(Source("k.cake", RIGHT.read_text()), REGISTRY)
+    facts = facts_of(front.typed, REGISTRY, front.arch)
+    sizes = {n: 64 for n in facts.scalars}
+    few = explore(facts, Scenario(sizes), limit_picks=7, seconds=None, mode="adversarial")
+    assert few.limit == "7 picks" and few.schedules == 1
+    assert not explore(facts, Scenario(sizes), seconds=None, mode="adversarial").limit
+
+
+def test_a_budget_that_is_used_up_is_an_error_and_the_same_each_time(monkeypatch, tmp_path):
+    monkeypatch.setenv("CAKE_CACHE", str(tmp_path))
+    monkeypatch.setattr(answers, "Cuts", partial(Cuts, rlimit=1))
+    first = findings(RIGHT)
+    assert {d["code"] for d in first} == {"rules/undecided"} and {d["severity"] for d in first} == {"error"}
+    assert all("gave up" in d["message"] and "--allow-unproved" in d["fix"] for d in first)
+    assert findings(RIGHT) == first
+    monkeypatch.undo()
+    monkeypatch.setenv("CAKE_CACHE", str(tmp_path))
+    assert findings(RIGHT) == [], "what was not decided was not kept"
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_kept_proofs_change_no_finding(name, monkeypatch, tmp_path):
+    """Cold, warm, and without a cache: what is told is the same, to the last number of a witness."""
+    monkeypatch.setenv("CAKE_CACHE", "")
+    without = findings(wrong(name))
+    assert any(d["severity"] == "error" for d in without)
+    monkeypatch.setenv("CAKE_CACHE", str(tmp_path))
+    cold = findings(wrong(name))
+    assert list(tmp_path.rglob("*.json")), "something was proved and kept"
+    assert findings(wrong(name)) == cold == without
+
+
+def test_kept_proofs_change_no_account(monkeypatch, tmp_path):
+    monkeypatch.setenv("CAKE_CACHE", str(tmp_path))
+    source = Source("k.cake", RIGHT.read_text())
+    cold = build(source, REGISTRY, prove=True)
+    warm = build(source, REGISTRY, prove=True)
+    assert (warm.account, warm.diagnostics, warm.files) == (cold.account, cold.diagnostics, cold.files)
+    assert not any(d.severity is Severity.ERROR for d in warm.diagnostics)
+
+
+def test_the_order_of_sets_decides_nothing():
+    """Two processes whose hashes differ say the same."""
+    args = [sys.executable, "-m", "cake_core", "check", "--json", *(str(wrong(n)) for n in WRONG)]
+
+    def said(seed: int) -> dict:
+        env = os.environ | {"PYTHONHASHSEED": str(seed), "CAKE_CACHE": ""}
+        return json.loads(subprocess.run(args, capture_output=True, text=True, env=env, cwd=ROOT, check=False).stdout)
+
+    first = said(1)
+    assert first["outcome"] == "errors" and first == said(2)
