@@ -108,8 +108,8 @@ RULES = {
     13: Rule({"knn/knn_part_sm90": ("frag best: topk(", "best = fold(topk, best, s,")}, ("instructions/type-operand/a_state_is_no_number",)),
     # one of them is in use at a time; the pairs stand in the text and in the manifest
     14: Rule(
-        {"alias": ("d: bf16[2][64, 64] at 0 swizzle 128 alias a",), "alias_while_held": ("store b <- x by 8\n      fence.proxy.async\n      warp.sync",)},
-        ("elaborate/type-alias/larger", "check/core-alias-at-once/lost", "check/core-alias-at-once/two_roles", "derive/derive-alias-at-once/epilogue"),
+        {"alias": ("d: bf16[2][64, 64] at 0 swizzle 128 alias a",), "alias_in_tensor_memory": ("p: bf16[2][128, 256] at 0 base tmem_base alias s",), "alias_while_held": ("store b <- x by 8\n      fence.proxy.async\n      warp.sync",)},
+        ("elaborate/type-alias/larger", "check/core-alias-at-once/lost", "check/core-alias-at-once/two_roles", "check/core-alias-at-once/tensor_memory", "rules/slot-refill/bad_alias", "rules/slot-race/bad_alias_in_tensor_memory"),
     ),
     15: Rule(
         {"cluster_of_two_consumers": ("b[s][64 * cluster.m +: 64, :] <- B[n * 128 + 64 * cluster.m +: 64,", "mask 3", "] at 0\n          mbarrier.arrive ab_empty[ab_release % 4] at 1")},
@@ -147,7 +147,7 @@ NOT_IN_THIS_VERSION = {21: None}
 #: What parses and is not implemented yet.
 NOT_IMPLEMENTED = {
     "two tables of items": "elaborate/type-not-implemented/two_tables",
-    "alias in tensor memory": "elaborate/type-not-implemented/alias_in_tensor_memory",
+    "pairs in larger clusters": "elaborate/type-not-implemented/pairs_of_four",
 }
 
 

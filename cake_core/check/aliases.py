@@ -1,4 +1,4 @@
-"""Buffers that share bytes (S14): what can be told without a proof of when each is in use.
+"""Buffers that share bytes, or columns of tensor memory (S14): what can be told without a proof of when each is in use.
 
 At one time the bytes hold one of them. So a statement touches one; what was written of one is not read as another; and roles of which
 one uses this and another that have something that orders them. That they are in use at different times whatever the roles' speed
@@ -8,8 +8,7 @@ is an obligation that no check here settles: the manifest names it, and the fact
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
 
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Related, Sink
@@ -19,7 +18,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.flow import Loops, Positions, decide, walk
 from cake_core.ir.nodes import Block, For, If, Int, Name, Role, Stmt, While
 from cake_core.ir.places import place_of, root
-from cake_core.ir.plan import BufferPlan
+from cake_core.ir.plan import Placed, slot_cells
 from cake_core.ir.types import Tile
 from cake_core.source import Span
 
@@ -28,9 +27,10 @@ CODE = "core/alias-at-once"
 
 @frozen
 class Bytes:
-    """What a statement touches of a buffer, from the base of shared memory: surely all of `lo .. hi`, or, not `sure`, a part."""
+    """What a statement touches of a buffer, in cells of its memory: surely all of `lo .. hi`, or, not `sure`, a part."""
 
     name: str
+    home: str
     lo: int
     hi: int
     sure: bool
@@ -38,7 +38,7 @@ class Bytes:
     span: Span
 
     def meets(self, other: Bytes) -> bool:
-        return self.lo < other.hi and other.lo < self.hi
+        return self.home == other.home and self.lo < other.hi and other.lo < self.hi
 
 
 State = dict[str, frozenset[Bytes]]  # by buffer: what the role surely wrote of it and nobody wrote over since
@@ -48,8 +48,8 @@ def check(subject: Subject, rows: Rows, sink: Sink) -> None:
     mates = subject.plan.mates
     if not mates:
         return
-    for b in subject.plan.buffers.values():
-        _placed(b, subject.plan.buffers.get(b.alias or ""), sink)
+    for b in subject.plan.placed.values():
+        _placed(b, subject.plan.placed.get(b.alias or ""), sink)
     first: dict[tuple[str, str], Span] = {}  # role, buffer
     for role in subject.kernel.roles:
         _Run(subject, role, mates, sink).analyse()
@@ -59,17 +59,17 @@ def check(subject: Subject, rows: Rows, sink: Sink) -> None:
     _unordered(subject, mates, first, sink)
 
 
-def _placed(b: BufferPlan, home: BufferPlan | None, sink: Sink) -> None:
+def _placed(b: Placed, home: Placed | None, sink: Sink) -> None:
     """A buffer that is declared to share bytes lies in them."""
-    if home is None or home.offset <= b.offset <= home.offset + home.bytes - b.bytes:
+    if home is None or home.cells.start <= b.cells.start and b.cells.stop <= home.cells.stop:
         return
-    bytes_of = lambda x: f"{x.offset} to {x.offset + x.bytes - 1}"  # noqa: E731
+    cells_of = lambda x: f"{x.cells.start} to {x.cells.stop - 1}"  # noqa: E731
     sink.error(
         "core/alias-place",
-        f"'{b.name}' has bytes {bytes_of(b)}, outside of '{home.name}' ({bytes_of(home)})",
+        f"'{b.name}' has {b.unit} {cells_of(b)}, outside of '{home.name}' ({cells_of(home)})",
         b.span,
         resource=b.name,
-        why="it is declared to share the bytes of that buffer (S14)",
+        why=f"it is declared to share the {b.unit} of that buffer (S14)",
         fix="place it there, or leave `alias` out",
         related=(Related(f"'{home.name}' is here", home.span),),
     )
@@ -80,21 +80,18 @@ def touched(subject: Subject, s: Stmt, mates) -> Iterator[Bytes]:
     for e in subject.effects(s):
         name = root(e.place) if isinstance(e, Access) and e.cta is None else None
         if name is not None and name.id in mates:
-            yield _bytes(subject.plan.buffers[name.id], e, name.type, s.span)
+            yield _bytes(subject.plan.placed[name.id], e, name.type, s.span)
 
 
-def _bytes(b: BufferPlan, e: Access, declared: Tile | None, span: Span) -> Bytes:
-    all_of_it = Bytes(b.name, b.offset, b.offset + b.bytes, False, e.mode, span)
+def _bytes(b: Placed, e: Access, declared: Tile | None, span: Span) -> Bytes:
+    all_of_it = Bytes(b.name, b.alias or b.name, b.cells.start, b.cells.stop, False, e.mode, span)
     if not isinstance(declared, Tile):
         return all_of_it
     place = place_of(e.place, declared)
     if not all(isinstance(i, Int) for i in place.slots):
         return all_of_it
-    slot, rest = 0, prod(b.slots[len(place.slots) :])
-    for index, count in zip(place.slots, b.slots, strict=False):
-        slot = slot * count + index.value
-    lo = b.offset + slot * rest * b.slot_bytes
-    return Bytes(b.name, lo, lo + rest * b.slot_bytes, tuple(p.size for p in place.parts) == b.shape, e.mode, span)
+    cells = slot_cells(b, tuple(i.value for i in place.slots))
+    return replace(all_of_it, lo=cells.start, hi=cells.stop, sure=tuple(p.size for p in place.parts) == b.shape)
 
 
 @dataclass(slots=True)
@@ -140,9 +137,9 @@ class _Run:
                 self._error(
                     s.span,
                     b.name,
-                    f"'{other.name}' and '{b.name}' share bytes, and one statement touches both",
+                    f"'{other.name}' and '{b.name}' share {self._unit(b.name)}, and one statement touches both",
                     (),
-                    "give one of them bytes of its own",
+                    f"give one of them {self._unit(b.name)} of its own",
                 )
         for b in (x for x in found if x.mode is Mode.READ):
             over = next(
@@ -152,19 +149,19 @@ class _Run:
                 self._error(
                     s.span,
                     b.name,
-                    f"'{b.name}' is read where its bytes hold '{over.name}'",
+                    f"'{b.name}' is read where its {self._unit(b.name)} hold '{over.name}'",
                     (Related(f"'{over.name}' is written here", over.span),),
-                    f"write '{b.name}' first, or give it bytes of its own",
+                    f"write '{b.name}' first, or give it {self._unit(b.name)} of its own",
                 )
         for b in (x for x in found if x.mode is Mode.WRITE):
             kept = frozenset(w for w in _held(state, b) if not w.meets(b))
-            state = {**state, self._home(b.name): kept | {b} if b.sure else kept}
+            state = {**state, b.home: kept | {b} if b.sure else kept}
         if any(self._changes_hands(e) for e in self.subject.effects(s)):
             return {}
         return state
 
-    def _home(self, name: str) -> str:
-        return self.subject.plan.buffers[name].alias or name
+    def _unit(self, name: str) -> str:
+        return self.subject.plan.placed[name].unit
 
     def _changes_hands(self, e) -> bool:
         """Whether others may have written behind it."""
@@ -184,14 +181,14 @@ class _Run:
                 at,
                 role=self.role.name,
                 resource=name,
-                why="at one time the bytes hold one of the two (S14)",
+                why=f"at one time the {self._unit(name)} hold one of the two (S14)",
                 fix=fix,
                 related=related,
             )
 
 
 def _held(state: State, b: Bytes) -> frozenset[Bytes]:
-    return next((held for held in state.values() if any(w.meets(b) for w in held)), frozenset())
+    return state.get(b.home, frozenset())
 
 
 def _join(a: State, b: State) -> State:
@@ -207,15 +204,16 @@ def _unordered(subject: Subject, mates, first: dict[tuple[str, str], Span], sink
     for (role, buffer), at in first.items():
         for (other, mate), there in first.items():
             if (buffer, role) < (mate, other) and mate in mates[buffer] and groups[role] != groups[other]:
+                unit = subject.plan.placed[buffer].unit
                 sink.error(
                     CODE,
-                    f"role '{role}' uses '{buffer}' and role '{other}' '{mate}' at the same bytes, and nothing orders the two roles",
+                    f"role '{role}' uses '{buffer}' and role '{other}' '{mate}' at the same {unit}, and nothing orders the two roles",
                     at,
                     role=role,
                     resource=buffer,
                     related=(Related(f"'{mate}' is used here", there),),
-                    why="at one time the bytes hold one of the two (S14)",
-                    fix="a pipeline between the roles, or bytes of its own for each buffer",
+                    why=f"at one time the {unit} hold one of the two (S14)",
+                    fix=f"a pipeline between the roles, or {unit} of its own for each buffer",
                 )
 
 

@@ -32,6 +32,10 @@ def _refilled(rows: Rows) -> bool:
     return any(b in by_threads for b, proxy, mode in touched if proxy != "generic" and mode == "write")
 
 
+def _shares(rows: Rows) -> bool:
+    return any(r["alias"] for r in rows["buffer"])
+
+
 CATEGORIES = (
     Category("deadlock"),
     Category("data races"),
@@ -40,7 +44,8 @@ CATEGORIES = (
     Category("races between CTAs"),
     Category("bounds of unclipped accesses"),
     Category("index overflow"),
-    Category("that buffers which share bytes are in use at different times", concerns=lambda rows: any(r["alias"] for r in rows["buffer"])),
+    Category("that buffers which share bytes are in use at different times", concerns=_shares),
+    Category("what one buffer holds behind writes to another one in its bytes", False, _shares),
     Category("fences before engines write what threads have read", False, _refilled),
     Category(
         "races between CTAs, where numbers from memory decide",

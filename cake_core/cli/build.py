@@ -216,7 +216,7 @@ def report(built, folder: Path) -> None:
     if m.shared_map:
         table("Shared memory", ("name", "offset", "bytes", "holds", "swizzle"), [_shared_row(x) for x in m.shared_map], _free(built.arch, plan))
     if plan.tensors:
-        used = sum(t.columns for t in plan.tensors.values())
+        used = sum(t.columns for t in plan.tensors.values() if t.alias is None)
         note = f"{used} of {built.arch.limit('tensor_columns')} columns, taken as the least power of two that holds them"
         table("Tensor memory", ("name", "column", "columns", "holds"), [_tensor_row(t) for t in plan.tensors.values()], note)
     if m.pipelines:
@@ -247,7 +247,8 @@ def _shared_row(x: dict) -> tuple:
 
 def _tensor_row(t) -> tuple:
     slots = "".join(f"[{s}]" for s in t.slots)
-    return t.name, t.column, t.columns, f"{t.elem}{slots}[{', '.join(map(str, t.shape))}]"
+    where = f", in the columns of {t.alias}" if t.alias else ""
+    return t.name, t.column, t.columns, f"{t.elem}{slots}[{', '.join(map(str, t.shape))}]{where}"
 
 
 def _free(arch, plan) -> str:

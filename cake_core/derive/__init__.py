@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
-from cake_core.derive import aliases
 from cake_core.derive.accesses import Touch, operation_with, touches
 from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.dynamic import free_warps, on_demand, waits_for_grids
@@ -51,8 +50,6 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
     swizzles = unify(asked, sink)
     held = _held(kernel, received(kernel, registry, touched, sink).agreed, frozenset(id(t.by) for t in touched), sink)
     _touched_when_held(kernel, touched, held)
-    if any(s.persistent for s in schedules.values()):
-        aliases.check(kernel, touched, held, sink)
     plans = Planner(kernel, registry, placed, touched, cluster, sink).plans()
     sink.stop_if_errors()
 

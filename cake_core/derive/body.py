@@ -387,13 +387,16 @@ class Body(DeriveContext):
 
     def _own_writes(self, plan: PipelinePlan) -> tuple[Stmt, ...]:
         """A fence where a consumer writes to the bytes of the slots itself: the copy that fills them again comes behind."""
-        bytes_of = {*plan.buffers, *(m for b in plan.buffers for m in self.frame.mates.get(b, ()))}
-        return self.pending_fences() if bytes_of & self.written else ()
+        return self.pending_fences() if self._bytes_of(plan) & self.written else ()
+
+    def _bytes_of(self, plan: PipelinePlan) -> set[str]:
+        """The buffers of a pipeline, and those that share bytes with them."""
+        return {*plan.buffers, *(m for b in plan.buffers for m in self.frame.mates.get(b, ()))}
 
     def _engine_fence(self, kind: str, plan: PipelinePlan, s: Op) -> Block:
         """What orders this role's use of the tensor engine, or of tensor memory, with a hand-off of `plan` (PTX ISA, Tensor
         memory consistency, thread synchronisation). An engine's own commit needs none."""
-        if not any((self.role, buffer) in self.frame.by_engine for buffer in plan.buffers):
+        if not any((self.role, buffer) in self.frame.by_engine for buffer in self._bytes_of(plan)):
             return ()
         return (operation_with(self.frame.registry, self.arch, Fence, lambda e: e.kind == kind, "a fence of the tensor engine", s.span),)
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
 from cake_core.frozen import frozen
+from cake_core.ir.aliases import WORD, shared_with
 from cake_core.ir.build import binary, index, lift
 from cake_core.ir.nodes import Binding, Block, Declaration, Declare, If, Int, Kernel, Let, Name, TypeExpr, Word
 from cake_core.ir.plan import TensorPlan, tensor_plan
@@ -31,21 +32,24 @@ class TensorMemory:
 
 
 def plan_tensor(kernel: Kernel, registry, arch: Architecture, fresh) -> TensorMemory | None:
-    """Columns in text order. None where the kernel has no tensor memory. Raises CakeError where it does not fit."""
+    """Columns in text order, those of others for buffers that share them. None where the kernel has no tensor memory. Raises CakeError where it does not fit."""
     found = [s for s in kernel.body if isinstance(s, Declare) and registry.spaces[s.space].memory == "tensor"]
     if not found:
         return None
     space: Space = registry.spaces[found[0].space]
     word, address = fresh(f"{space.name}_at"), fresh(f"{space.name}_base")
     column, declared = 0, []
+    columns: dict[str, int] = {}
     for s in found:
         if s.space != space.name:
             raise fail("derive/not-implemented", f"tensor memory of two spaces, '{space.name}' and '{s.space}'", s.span)
         placed = []
         for d in s.declarations:
             size: TensorPlan = tensor_plan(d, space)
-            placed.append(_placed(d, column, address))
-            column += size.columns
+            home = shared_with(d)
+            columns[d.name] = column if home is None else columns[home]
+            placed.append(_placed(d, columns[d.name], address))
+            column += size.columns if home is None else 0
         declared.append(replace(s, declarations=tuple(placed)))
     amount = _amount(column, arch, declared[-1].declarations[-1])
     where = index(word, 0)
@@ -59,7 +63,8 @@ def plan_tensor(kernel: Kernel, registry, arch: Architecture, fresh) -> TensorMe
 
 
 def _placed(d: Declaration, column: int, address: str) -> Declaration:
-    return replace(d, words=replace(d.words, items=(*d.words.items, Word("at", lift(column)), Word("base", Name(address)))))
+    kept = tuple(w for w in d.words.items if w.name == WORD)
+    return replace(d, words=replace(d.words, items=(Word("at", lift(column)), Word("base", Name(address)), *kept)))
 
 
 def _amount(columns: int, arch: Architecture, last: Declaration) -> int:

@@ -11,7 +11,7 @@ from cake_core.elaborate.typing import name_of
 from cake_core.ir.aliases import WORD, mates, shared_with
 from cake_core.ir.elementwise import PART
 from cake_core.ir.nodes import Declaration, Declare, Name, Pipeline, TypeExpr
-from cake_core.ir.plan import BufferPlan
+from cake_core.ir.plan import BufferPlan, tensor_plan
 from cake_core.ir.types import ELEMENTS, Barriers, Elem, Named, State, Tile, Unknown, element_of
 from cake_core.primitive import Form, FragmentType, WordSpec
 
@@ -19,9 +19,6 @@ BARRIER_BYTES = 8
 
 #: Tile schedules and the options that each takes.
 SCHEDULES = {"persistent": ("raster",), "grid": ("raster",)}
-#: Schedules and spaces of the language that this version does not have.
-LATER_SCHEDULES = ("ragged", "dynamic")
-LATER_SPACES = ("tmem",)
 TILE_WORDS = (WordSpec("ctas", "constant", Form.SCHEDULE),)
 
 
@@ -30,8 +27,6 @@ class Declarations:
 
     def _declare(self, s: Declare) -> Declare:
         space = self.registry.spaces.get(s.space)
-        if space is None and s.space in LATER_SPACES:
-            raise fail("type/not-implemented", f"the space '{s.space}' is not implemented yet", s.span)
         if space is None:
             raise fail("type/unknown-space", f"unknown space '{s.space}'", s.span, fix=suggestion(s.space, self.registry.spaces, "spaces"))
         if space.memory == "registers" and self.role is None:
@@ -78,9 +73,9 @@ class Declarations:
             raise fail("type/alias", f"'{d.name}' would share the bytes of what is no '{space.name}' buffer", word.value.span, fix=fix)
         if (home := shared_with(other)) is not None:
             raise fail("type/alias", f"'{other.name}' lies in the bytes of '{home}' itself", word.value.span, related=self.related(symbol), fix=f"write `{WORD} {home}`")
-        mine, theirs = (BufferPlan.of(x).bytes for x in (d, other))
-        if mine > theirs:
-            raise fail("type/alias", f"'{d.name}' has {mine} bytes, '{other.name}' {theirs}", d.span, related=self.related(symbol), why="a buffer that shares bytes lies within them", fix=f"declare '{d.name}' first, and `{WORD} {d.name}` on the other")
+        mine, theirs = (tensor_plan(x, space) if space.memory == "tensor" else BufferPlan.of(x) for x in (d, other))
+        if len(mine.cells) > len(theirs.cells):
+            raise fail("type/alias", f"'{d.name}' has {len(mine.cells)} {mine.unit}, '{other.name}' {len(theirs.cells)}", d.span, related=self.related(symbol), why="a buffer that shares bytes lies within them", fix=f"declare '{d.name}' first, and `{WORD} {d.name}` on the other")
 
     def _declared(self, d: Declaration, space) -> tuple[TypeExpr, Tile | Barriers]:
         t = d.declared

@@ -17,10 +17,6 @@ from cake_core.primitive.asking import answering
 from cake_core.source import Span
 
 
-#: Words of the language that this version does not have.
-LATER_WORDS = ("alias", "over", "part")
-
-
 class Operations:
     """Mixed into the elaborator."""
 
@@ -106,8 +102,6 @@ class Operations:
         out: list[Word] = []
         for w in words.items:
             spec = by_name.get(w.name)
-            if spec is None and w.name in LATER_WORDS:
-                raise fail("type/not-implemented", f"word '{w.name}' of {owner} is not implemented yet", w.span)
             if spec is None:
                 raise fail("type/unknown-word", f"{owner} has no word '{w.name}'", w.span, fix=suggestion(w.name, by_name, "words"))
             if any(o.name == w.name for o in out):

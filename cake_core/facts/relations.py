@@ -205,7 +205,8 @@ RELATIONS: dict[str, Relation] = {
                 Column("size", INT, "shared: bytes; tensor memory: columns", optional=True),
                 Column("slot_bytes", INT, "shared: from one slot to the next", optional=True),
                 Column("swizzle", INT, "shared: bytes of a row of the pattern, 0 none", optional=True),
-                Column("alias", "buffer", "shared: the buffer in whose bytes it lies; of all that lie there one is in use at a time", optional=True),
+                Column("alias", "buffer", "the buffer in whose bytes, or columns, it lies; of all that lie there one is in use at a time", optional=True),
+                Column("home", TEXT, "in whose bytes, or columns, it lies: its own, or those of the buffer that it is declared `alias` of"),
             ),
         ),
         _happens(

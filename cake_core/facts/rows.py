@@ -38,7 +38,7 @@ from cake_core.facts.schema import (
 from cake_core.frozen import frozen
 from cake_core.ir.build import lift, mul
 from cake_core.ir.nodes import Expr, Int
-from cake_core.ir.plan import Plan, RolePlan
+from cake_core.ir.plan import Placed, Plan, RolePlan
 from cake_core.source import NOWHERE, Span
 
 
@@ -199,20 +199,24 @@ def _memory(rows: Rows) -> None:
         rows.add("barrier", b.name, b.span, kind=b.kind, slots=b.slots, count=b.count, offset=b.offset, bytes=b.bytes)
     for b in f.buffers.values():
         shape = tuple(lift(d) for d in b.shape)
-        sizes = {"offset": b.offset, "size": b.bytes, "slot_bytes": b.slot_bytes, "swizzle": b.swizzle, "alias": b.alias}
+        sizes = {"offset": b.offset, "size": b.bytes, "slot_bytes": b.slot_bytes, "swizzle": b.swizzle} | _lies(b)
         rows.add("buffer", b.name, b.span, space="shared", shape=shape, **(nothing | {"bits": b.elem.bits, "slots": prod(b.slots)} | sizes))
     for t in f.columns.values():
-        sizes = {"bits": t.elem.bits, "slots": prod(t.slots), "offset": t.column, "size": t.columns}
+        sizes = {"bits": t.elem.bits, "slots": prod(t.slots), "offset": t.column, "size": t.columns} | _lies(t)
         rows.add("buffer", t.name, t.span, space="tensor", shape=tuple(lift(d) for d in t.shape), **(nothing | sizes))
     for kind, things in (("buffer", f.buffers), ("barrier", f.barriers)):
         for x in things.values():
             home = getattr(x, "alias", None) or x.name
             rows.add("place", x.name, x.span, kind=kind, number=len(rows["place"]), offset=x.offset, end=x.offset + x.bytes, home=home)
     for p in f.tensors:
-        rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode}))
+        rows.add("buffer", p.name, p.span, space="global", shape=p.shape, **(nothing | {"bits": p.bits, "mode": p.mode, "home": p.name}))
         for n, size in enumerate(p.shape):
             stride = reduce(mul, p.shape[n + 1 :], Int(p.bits // 8))
             rows.add("dimension", f"{p.name}.{n}", p.span, buffer=p.name, number=n, inner=n == len(p.shape) - 1, size=size, stride=stride)
+
+
+def _lies(b: Placed) -> dict[str, str | None]:
+    return {"alias": b.alias, "home": b.alias or b.name}
 
 
 # --- what happens ------------------------------------------------------------------------------------------------
@@ -335,7 +339,7 @@ class _Order:
         where = a.region
         if ("buffer", where.name) not in self.rows.index:  # registers are not declared among the buffers
             nothing = dict.fromkeys(("mode", "bits", "slots", "offset", "size", "slot_bytes", "swizzle", "alias"))
-            self.rows.add("buffer", where.name, None, space=where.memory, shape=(), **nothing)
+            self.rows.add("buffer", where.name, None, space=where.memory, shape=(), **(nothing | {"home": where.name}))
         values = dict.fromkeys(("queue", "engine", "barrier", "index", "bytes", "mask"))
         how = "now"
         match a.completion:

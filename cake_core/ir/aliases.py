@@ -1,4 +1,5 @@
 """Buffers that share bytes at different times (S14): `shared d: bf16[64, 64] alias a` lies in the bytes of `a`, from its start.
+Of tensor memory it is the columns that they share.
 
 All buffers in the bytes of one buffer, and that buffer itself, are *mates*.
 """

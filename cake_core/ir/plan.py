@@ -55,6 +55,8 @@ class BufferPlan:
     span: Span
     alias: str | None = None  # the buffer in whose bytes it lies
 
+    unit = "bytes"
+
     @staticmethod
     def of(d: Declaration) -> BufferPlan:
         """What a declaration says, sizes constant; what it does not say yet is 0."""
@@ -77,6 +79,11 @@ class BufferPlan:
     def bytes(self) -> int:
         return self.slot_bytes * prod(self.slots)
 
+    @property
+    def cells(self) -> range:
+        """Where it lies, in bytes."""
+        return range(self.offset, self.offset + self.bytes)
+
 
 @frozen
 class TensorPlan:
@@ -91,10 +98,31 @@ class TensorPlan:
     slot_columns: int
     base: Expr
     span: Span
+    alias: str | None = None  # the buffer in whose columns it lies
+
+    unit = "columns"
 
     @property
     def columns(self) -> int:
         return self.slot_columns * prod(self.slots)
+
+    @property
+    def cells(self) -> range:
+        """Where it lies, in columns."""
+        return range(self.column, self.column + self.columns)
+
+
+#: A buffer in memory that has places: what is said of both kinds goes by `cells`, `slots`, `shape`, `alias` and `unit`.
+Placed = BufferPlan | TensorPlan
+
+
+def slot_cells(b: Placed, numbers: tuple[int, ...]) -> range:
+    """The cells of the slots that `numbers`, of the first dimensions of slots, name."""
+    number = 0
+    for n, count in zip(numbers, b.slots, strict=False):
+        number = number * count + n
+    size = len(b.cells) // prod(b.slots[: len(numbers)])
+    return range(b.cells.start + number * size, b.cells.start + (number + 1) * size)
 
 
 @frozen
@@ -141,8 +169,12 @@ class Plan:
 
     @property
     def mates(self) -> dict[str, frozenset[str]]:
-        """By shared buffer, those that it shares bytes with by declaration (S14)."""
-        return mates({b.name: b.alias for b in self.buffers.values()})
+        """By buffer, those that it shares bytes, or columns, with by declaration (S14)."""
+        return mates({b.name: b.alias for b in self.placed.values()})
+
+    @property
+    def placed(self) -> dict[str, Placed]:
+        return self.buffers | self.tensors
 
     @property
     def planned_bytes(self) -> int:
@@ -253,7 +285,7 @@ def tensor_plan(d: Declaration, space) -> TensorPlan:
             why=space.doc or None,
         )
     return TensorPlan(
-        d.name, elem, tuple(x for g in slots for x in g), shape, integer(d.words, "at"), columns, d.words.get("base") or Int(0), d.span
+        d.name, elem, tuple(x for g in slots for x in g), shape, integer(d.words, "at"), columns, d.words.get("base") or Int(0), d.span, shared_with(d)
     )
 
 

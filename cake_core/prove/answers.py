@@ -18,6 +18,7 @@ from cake_core.prove.solve import Cuts, Found, Result
 from cake_core.prove.states import (
     Use,
     ahead,
+    apart,
     arriving,
     behind,
     early,
@@ -194,7 +195,7 @@ class Answers:
             itertools.combinations_with_replacement(self._uses(cuts, a), 2) if a is b else itertools.product(self._uses(cuts, a), self._uses(cuts, b))
         )
         for x, y in pairs:
-            if same_bytes and x.cta != y.cta or in_order(x, y):
+            if same_bytes and (x.cta != y.cta or apart(x, y)) or in_order(x, y):
                 continue
             for late, first in orders(x, y):
                 answers = [

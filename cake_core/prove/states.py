@@ -9,14 +9,16 @@ in flight       something that was started may still run when its role, or its C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import z3
 
 from cake_core.effects import Issuer, Mode
 from cake_core.facts.schema import Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit, WithGroup
-from cake_core.ir.nodes import Int
+from cake_core.ir.nodes import Expr, Int
+from cake_core.ir.plan import Placed, slot_cells
+from cake_core.machine.places import QUARTERS
 from cake_core.prove.agents import Agent
 from cake_core.prove.cut import Moment
 from cake_core.prove.numbers import literal
@@ -25,6 +27,9 @@ from cake_core.prove.received import Sent
 from cake_core.prove.solve import NONE, Cuts, Found, Result
 from cake_core.prove.text import LANES, Key, Unanalysed, copied
 from cake_core.prove.walk import Run, Site
+
+
+Number = Callable[[Expr], z3.ArithRef]  # a term for an index, at the position of who touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +281,8 @@ def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
     match completion:
         case WithGroup(queue):
             done = ("retired" if use.writes else "read", queue)
-            out.append(then.count(("commit", queue)) >= cut.count(use.key, done))
+            knows = [b for a, b, of in cuts.protocol.joint if a == use.key and of == queue] if use.access.issuer is Issuer.WARPGROUP else []
+            out += [then.count(("commit", queue)) >= cut.count(k, done) for k in (use.key, *knows)]  # each warp waits for the operation of all
         case WithBytes():
             for cta in destinations(completion, use.agent):
                 b = cuts.protocol.barriers[completion.barrier.name, cta]
@@ -337,10 +343,28 @@ def may_share(facts: Facts, a: Region, b: Region) -> bool:
     """Whether two regions lie in one buffer, or in buffers that share bytes."""
     if a.name == b.name:
         return True
-    if a.memory != b.memory or a.memory != "shared":
+    if a.memory != b.memory or a.memory not in ("shared", "tensor"):
         return False
-    x, y = facts.buffers[a.name], facts.buffers[b.name]
-    return x.offset < y.offset + y.bytes and y.offset < x.offset + x.bytes
+    x, y = (_plan(facts, r).cells for r in (a, b))
+    return x.start < y.stop and y.start < x.stop
+
+
+def apart(a: Use, b: Use) -> bool:
+    """Whether two threads' accesses reach no cell in common, whatever their tiles: of tensor memory, a warp reaches the quarter of the
+    lanes that its number in the CTA names (PTX ISA, tensor memory, access restrictions)."""
+    if a.access.region.memory != "tensor" or isinstance(a.access.completion, WithCommit) or isinstance(b.access.completion, WithCommit):
+        return False
+    return not _quarters(a.agent) & _quarters(b.agent)
+
+
+def _quarters(agent: Agent) -> set[int]:
+    plan = agent.role.plan
+    first = plan.first + agent.instance * plan.warps + (not agent.first and not agent.apart)
+    return {(first + k) % QUARTERS for k in range(agent.warps)}
+
+
+def _plan(facts: Facts, region: Region) -> Placed:
+    return (facts.buffers if region.memory == "shared" else facts.columns)[region.name]
 
 
 def _at(cuts: Cuts, use: Use):
@@ -350,13 +374,13 @@ def _at(cuts: Cuts, use: Use):
 def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
     """That two places share bytes; None: they surely do not."""
     x, y = a.access.region, b.access.region
-    if x.name != y.name:
-        return []  # buffers that share memory: the whole of both
-    plan = (cuts.facts.buffers | cuts.facts.columns)[x.name]
+    plan = _plan(cuts.facts, x)
 
     def number(e, use: Use, at) -> z3.ArithRef:
         return at(z3.simplify(cuts.sums.numbers.number(e, use.site.env).term))
 
+    if x.name != y.name:
+        return _mates(cuts.facts, x, y, lambda e: number(e, a, at_a), lambda e: number(e, b, at_b))
     out = []
     for i, j, slots in zip(x.slot, y.slot, plan.slots, strict=False):
         same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots, f"k{len(out)}")
@@ -371,6 +395,25 @@ def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
         if not z3.is_true(meets):
             out.append(meets)
     return out
+
+
+def _mates(facts: Facts, x: Region, y: Region, at_x: Number, at_y: Number) -> list[z3.BoolRef] | None:
+    """That slots of two buffers share cells, whatever the parts of them: rings that lie on each other slot by slot, or ranges of cells."""
+    a, b = _plan(facts, x), _plan(facts, y)
+    if len(x.slot) == len(y.slot) == 1 and a.slots == b.slots and a.cells == b.cells:
+        return _same_slot(at_x(x.slot[0]), at_y(y.slot[0]), a.slots[0], "k0")
+    (lo, n), (first, m) = _cells(a, x, at_x), _cells(b, y, at_y)
+    meets = z3.simplify(z3.And(lo < first + m, first < lo + n))
+    return None if z3.is_false(meets) else [] if z3.is_true(meets) else [meets]
+
+
+def _cells(plan: Placed, region: Region, at: Number) -> tuple[z3.ArithRef, int]:
+    """The first cell of the slots that a region names, and how many there are."""
+    indices = [at(e) for e in region.slot[: len(plan.slots)]]
+    size, first = len(slot_cells(plan, (0,) * len(indices))), z3.IntVal(plan.cells.start)
+    for n, i in enumerate(indices):
+        first += i * len(slot_cells(plan, (0,) * (n + 1)))
+    return first, size
 
 
 def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:

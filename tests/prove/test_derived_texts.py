@@ -21,7 +21,6 @@ ASKING = [r for r in rulebook().rules if asking(r)]
 #: What is not proved of texts that are right, and may be told of them.
 OPEN = {
     "alias_while_held": {"core/slot-race"},  # two statements by one warp are taken to touch all of both tiles
-    "tensor_memory_alone": {"core/slot-race"},  # the same
     "drain_two_straight": {"core/slot-refill"},  # two releases in a row, and one a turn of a loop behind them
 }
 

@@ -47,6 +47,7 @@ TMEM = TensorMemory(
     words=(
         WordSpec("at", "constant", Form.DERIVED, required=True, help="first column, counted from the allocation"),
         WordSpec("base", "integer", Form.DERIVED, required=True, help="address of the allocation"),
+        WordSpec("alias", "name", help="the buffer in whose columns this one lies, from the first: one of them is in use at a time"),
     ),
     element_types=("f32", "i32", "u32", "bf16", "f16", *SCALE_TYPES),
     capabilities=CAPABILITIES,
