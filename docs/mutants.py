@@ -1,8 +1,8 @@
 """Writes the results of docs/mutants.md: `python docs/mutants.py --write [NAME ..]`.
 
-Every single mutant of the kernels below, or of those named, and of kernels drawn from seeds (`drawn`); what was found is kept in
-mutants.json beside this file, name by name, and the table is made of that. It takes seconds a mutant: hours in all. `--drawn A B` takes
-the seeds A .. B - 1.
+Every single mutant of the kernels that are named, or drawn ones (`--random`), or kernels of the seeds A .. B - 1 (`--drawn FAMILY A B`); what
+was found is kept in mutants.json beside this file, row by row, and the table is made of that. It takes seconds a mutant, in as many processes as
+there are cores. The second table is of bench/results/mutants_device.json.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import json
 import os
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 from cake_core.facts import facts_of
@@ -25,8 +28,11 @@ from cake_core.source import Source
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SEED = 20
-RESULTS, PAGE = HERE / "mutants.json", HERE / "mutants.md"
+RESULTS, DEVICE, PAGE = HERE / "mutants.json", ROOT / "bench" / "results" / "mutants_device.json", HERE / "mutants.md"
 START, END = "<!-- results, written by docs/mutants.py -->", "<!-- end of results -->"
+DEVICE_START, DEVICE_END = "<!-- on hardware, written by docs/mutants.py -->", "<!-- end of on hardware -->"
+#: Mutants that one process judges before it reports.
+SHARE = 24
 REGISTRY = load_registry()
 
 #: Kernel, target, and sizes where those that are found would leave something out.
@@ -39,6 +45,11 @@ KERNELS = {
     "kmeans_assign": ("kmeans/kmeans_assign_sm90", "sm90", ()),
     "gemm_sm100": ("gemm/gemm_sm100", "sm100", ()),
     "gemm_sm90": ("gemm/gemm_sm90", "sm90", ()),
+    "gemm_bias_gelu": ("gemm/gemm_bias_gelu_sm90", "sm90", ()),
+    "softmax_short": ("softmax/softmax_short", "sm90", ()),
+    "quantize_e4m3": ("quantize/quantize_e4m3", "sm90", ()),
+    "scale_shift": ("elementwise/scale_shift", "sm80", ()),
+    "silu_mul_bias": ("elementwise/silu_mul_bias", "sm80", ()),
     "gemm_sm100_pair": ("gemm/gemm_sm100_pair", "sm100", ()),
     "moe_grouped": ("moe/moe_grouped_sm90", "sm90", ()),
     "attn_fwd": ("attention/attn_fwd_sm90", "sm90", ()),
@@ -80,58 +91,83 @@ def attention(batch: tuple[list[int], list[int], int]) -> Scenario:
     return Scenario(sizes, loads=lambda t, i: items[i[0]][i[1]] if t == "t_items" else tensors[t][i[0]])
 
 
-def judged(name: str, every: int, random: int, keep) -> None:
-    """Every single mutant of a kernel, or `random` ones of one to three edits."""
+# --- kernels and their mutants, a share at a time ----------------------------------------------------------------
+
+
+@cache
+def judge_of(name: str):
+    """In this process: front, single mutants and judge of a kernel."""
     front, scenarios = front_of(name)
-    judge = Judge(REGISTRY, front.arch, scenarios)
-    cases = [judge.case(None, front.derived)]
-    edits = list(drawn(front.derived, front.typed, REGISTRY, front.arch, random, SEED) if random else mutants(front.derived, front.typed, REGISTRY))
-    name += ", drawn" if random else ""
-    chosen = edits[::every]
-    for n, edit in enumerate(chosen):
-        cases.append(judge.case(edit, edit.kernel))
-        if n % 10 == 9 or n == len(chosen) - 1:
-            keep(name, record(cases[1:], len(edits), arch=front.arch.name, itself=str(cases[0].outcome)))
+    edits = list(mutants(front.derived, front.typed, REGISTRY))
+    return front, edits, Judge(REGISTRY, front.arch, scenarios)
 
 
-def generated(first: int, end: int, keep) -> None:
-    """Kernels of seeds: as drawn, with one edit, with two, in turn."""
-    spec = importlib.util.spec_from_file_location("generated", ROOT / "tests" / "prove" / "generated.py")
-    kernels = importlib.util.module_from_spec(spec)
-    sys.modules["generated"] = kernels
-    spec.loader.exec_module(kernels)
-    scenarios = tuple(Scenario({"R": r, "K": k}) for r, k in kernels.SIZES)
-    cases = []
-    for seed in range(first, end):
-        front = frontend(Source(f"drawn {seed}", kernels.text(seed)), REGISTRY)
-        judge = Judge(REGISTRY, front.arch, scenarios, states=1500)
-        if seed % 3 == 0:
-            cases.append(judge.case(None, front.derived))
-        else:
-            (edit,) = drawn(front.derived, front.typed, REGISTRY, front.arch, 1, seed, most=seed % 3)
-            cases.append(judge.case(edit, edit.kernel))
-        if seed % 10 == 9 or seed == end - 1:
-            keep(f"drawn {first} .. {end}", record(cases, end - first, arch="sm90", first=first))
+def share(task: tuple[str, str, int, int, int]) -> list[dict]:
+    """Records of what a task names: ("single", kernel, first, end, step), ("random", kernel, first, end, 1) or ("drawn", family, first, end, 1)."""
+    kind, name, first, end, step = task
+    if kind == "drawn":
+        return [drawn_kernel(name, seed) for seed in range(first, end)]
+    front, edits, judge = judge_of(name)
+    if kind == "single":
+        chosen = edits[first:end:step]
+    else:
+        chosen = drawn(front.derived, front.typed, REGISTRY, front.arch, end - first, SEED, start=first)
+    return [judge.case(e, e.kernel).record() for e in chosen]
 
 
-def record(cases: list, total: int, **more) -> dict:
-    """What is kept of a run: counts, and every case that the judges do not agree on."""
-    tally = Counter((c.edit.operator if c.edit else "none", str(c.outcome)) for c in cases)
+def drawn_kernel(family: str, seed: int) -> dict:
+    """A kernel of a seed: as drawn, with one edit, with two, in turn."""
+    kernels = generated(family)
+    scenarios = tuple(Scenario({"R": r, "K": k}, loads=getattr(kernels, "loads", None)) for r, k in kernels.SIZES)
+    front = frontend(Source(f"drawn {seed}", kernels.text(seed)), REGISTRY)
+    judge = Judge(REGISTRY, front.arch, scenarios, states=1500)
+    if seed % 3 == 0:
+        return judge.case(None, front.derived).record() | {"seed": seed}
+    (edit,) = drawn(front.derived, front.typed, REGISTRY, front.arch, 1, seed, most=seed % 3)
+    return judge.case(edit, edit.kernel).record() | {"seed": seed}
+
+
+@cache
+def generated(family: str):
+    """The module that draws: `generated`, `generated_wide`."""
+    spec = importlib.util.spec_from_file_location(family, ROOT / "tests" / "prove" / f"{family}.py")
+    module = sys.modules[family] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def campaign(title: str, kind: str, name: str, total: int, pool, step: int = 1, first: int = 0) -> None:
+    """Everything of one row, share by share, in the pool's processes; what is done is kept as it comes."""
+    end, size = first + total, step * max(1, min(SHARE, -(-total // (2 * step))))
+    tasks = [(kind, name, at, min(at + size, end), step) for at in range(first, end, size)]
+    records: list[dict] = []
+    more = {"arch": "sm90" if kind == "drawn" else judge_of(name)[0].arch.name}
+    for found in pool.map(share, tasks):
+        records += found
+        keep(title, row(records, total, **more))
+        print(title, len(records), flush=True)
+
+
+def row(records: list[dict], total: int, **more) -> dict:
+    """What is kept of a run: counts by operator, and every case that the judges do not agree on."""
     counts: dict[str, dict[str, int]] = {}
-    for (operator, outcome), n in sorted(tally.items()):
-        counts.setdefault(operator if "first" not in more else "drawn", Counter())[outcome] += n
-    apart = [
-        c.record() | ({"seed": more["first"] + n} if "first" in more else {})
-        for n, c in enumerate(cases)
-        if c.outcome in (Outcome.MISSED, Outcome.ALARM, Outcome.UNRUN)
-    ]
+    for (operator, outcome), n in sorted(Counter((r["operator"] if "seed" not in r else "drawn", r["outcome"]) for r in records).items()):
+        counts.setdefault(operator, {})[outcome] = n
+    apart = [r for r in records if r["outcome"] in (Outcome.MISSED, Outcome.ALARM, Outcome.UNRUN)]
     alone = [
-        [c.edit.operator, c.edit.what, *c.codes, str(c.proof[1].standing), str(c.fault and c.fault.kind)]
-        for c in cases
-        if c.outcome is Outcome.CHECKED
+        [r["operator"], r["what"], *r["codes"], r["proof"]["answer"], r["machine"]["kind"] if r["machine"] else "None"]
+        for r in records
+        if r["outcome"] == Outcome.CHECKED
     ]
-    unknown = Counter(c.proof[1].reason for c in cases if c.outcome is Outcome.UNKNOWN)
-    return more | {"mutants": total, "judged": len(cases), "counts": counts, "apart": apart, "checked": alone, "unknown": dict(unknown.most_common())}
+    unknown = Counter(r["proof"]["reason"] for r in records if r["outcome"] == Outcome.UNKNOWN)
+    return more | {
+        "mutants": total,
+        "judged": len(records),
+        "counts": counts,
+        "apart": apart,
+        "checked": alone,
+        "unknown": dict(unknown.most_common()),
+    }
 
 
 def keep(name: str, found: dict) -> None:
@@ -157,22 +193,49 @@ def table() -> str:
     return "\n".join(lines)
 
 
+def device_table() -> str:
+    """By kernel and verdict: what became of the mutants on the GPU."""
+    found = json.loads(DEVICE.read_text(encoding="utf-8"))
+    outcomes = ("right", "varies", "wrong", "fault", "hang", "not run")
+    groups = Counter((Path(m["kernel"]).name, m["arch"], m["verdict"], m["outcome"]) for m in found["mutants"])
+    lines = ["| kernel | target | verdict | mutants | " + " | ".join(outcomes) + " |", "| --- | --- | --- |" + " ---: |" * (len(outcomes) + 1)]
+    for kernel, arch, verdict in dict.fromkeys(k[:3] for k in groups):
+        n = [groups[kernel, arch, verdict, o] for o in outcomes]
+        lines.append(f"| {kernel} | {arch} | {verdict} | {sum(n)} | " + " | ".join(str(x or "") for x in n) + " |")
+    for verdict in dict.fromkeys(m["verdict"] for m in found["mutants"]):
+        n = [sum(m["outcome"] == o for m in found["mutants"] if m["verdict"] == verdict) for o in outcomes]
+        lines.append(f"| all | | {verdict} | {sum(n)} | " + " | ".join(str(x or "") for x in n) + " |")
+    e, controls = found["environment"], found["controls"] + found["controls_afterwards"]
+    launches = sum(m["launches"] for m in found["mutants"])
+    right = sum(c["outcome"] == "right" for c in controls)
+    return "\n".join([*lines, "", f"{e['gpu']}, {e['date']}, {launches} launches; {right} of {len(controls)} runs of the kernels themselves right."])
+
+
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("names", nargs="*", help=f"of {', '.join((*KERNELS, *TEXTS))}")
-    args.add_argument("--drawn", nargs=2, type=int, metavar=("A", "B"))
+    args.add_argument("--drawn", nargs=3, metavar=("FAMILY", "A", "B"), help="kernels of seeds; FAMILY: generated, generated_wide")
     args.add_argument("--random", type=int, default=0, metavar="N", help="N mutants of one to three edits instead of all single ones")
     args.add_argument("--every", type=int, default=1, metavar="N", help="every N-th mutant of a kernel alone")
-    args.add_argument("--write", action="store_true", help="the table into mutants.md")
+    args.add_argument("--processes", type=int, default=os.cpu_count())
+    args.add_argument("--write", action="store_true", help="the tables into mutants.md")
     given = args.parse_args()
-    for name in given.names:
-        judged(name, given.every, given.random, keep)
-    if given.drawn:
-        generated(*given.drawn, keep)
+    with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
+        for name in given.names:
+            if given.random:
+                campaign(f"{name}, drawn", "random", name, given.random, pool)
+            else:
+                campaign(name, "single", name, len(judge_of(name)[1]), pool, given.every)
+        if given.drawn:
+            family, first, end = given.drawn[0], *map(int, given.drawn[1:])
+            campaign(f"{family} {first} .. {end}", "drawn", family, end - first, pool, first=first)
     if given.write:
         page = PAGE.read_text(encoding="utf-8")
-        head, tail = page.split(START)[0], page.split(END)[1]
-        PAGE.write_text(f"{head}{START}\n{table()}\n{END}{tail}", encoding="utf-8")
+        tables = [(START, END, table()), *([(DEVICE_START, DEVICE_END, device_table())] if DEVICE.exists() else [])]
+        for start, end, text in tables:
+            head, tail = page.split(start)[0], page.split(end)[1]
+            page = f"{head}{start}\n{text}\n{end}{tail}"
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,15 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ROOT / "tests" / "machine" / "texts"
 REGISTRY = load_registry(environ={"CAKE_LOAD_PLUGINS": ""})
 
-spec = importlib.util.spec_from_file_location("generated", ROOT / "tests" / "prove" / "generated.py")
-generated = sys.modules["generated"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(generated)
+
+def drawing(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tests" / "prove" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generated, wide = drawing("generated"), drawing("generated_wide")
 
 
 def front(text: str, arch: str | None = None):
@@ -155,3 +161,32 @@ def test_the_command_counts_by_operator():
 def test_the_command_wants_all_sizes():
     found = CliRunner().invoke(app, ["mutate", str(TEXTS / "lagged.cake"), "--at", "M=64"])
     assert found.exit_code == 2 and "'N' has no value" in found.output
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_wide_drawn_kernels_are_safe(seed):
+    f = front(wide.text(seed))
+    judge = Judge(REGISTRY, f.arch, [Scenario({"R": r, "K": k}, loads=wide.loads) for r, k in wide.SIZES[:3]], states=500)
+    case = judge.case(None, f.derived)
+    assert case.outcome is Outcome.SAFE, told(case)
+
+
+@pytest.mark.parametrize("seed", range(200, 212))
+def test_judges_agree_on_drawn_mutants_of_wide_kernels(seed):
+    f = front(wide.text(seed))
+    judge = Judge(REGISTRY, f.arch, [Scenario({"R": r, "K": k}, loads=wide.loads) for r, k in wide.SIZES], states=500)
+    (edit,) = drawn(f.derived, f.typed, REGISTRY, f.arch, 1, seed, most=2)
+    case = judge.case(edit, edit.kernel)
+    assert case.outcome in (*AGREED, Outcome.UNKNOWN), told(case)
+
+
+def test_seeds_draw_all_families():
+    """Each with what it is for."""
+    texts = {f: "".join(wide.text(s) for s in range(40) if wide.family(s) == f) for f in wide.FAMILIES}
+    for family, marks in {
+        "cluster": ("mask 3", "at 1", "load(L[t_i], by = 4)"),
+        "parts": ("role load1", "s[i][0 +: 3, :]", "2 * work.i + 1"),
+        "named": ("bar.arrive 3", "bar.sync 2"),
+        "columns": ("[:, 32 +: 16]", "role epi1", "tcgen05.dealloc"),
+    }.items():
+        assert all(m in texts[family] for m in marks), family
