@@ -27,7 +27,7 @@ COMMON = (
 )
 SHAPES = {
     "relation": (shapes.relation, ("match", "where", "assume", "require")),
-    "path": (shapes.path, ("from", "to", "must_pass", "of", "after_last", "within", "where")),
+    "path": (shapes.path, ("from", "to", "must_pass", "of", "met", "after_last", "within", "where")),
     "protocol": (shapes.protocol, ("resource", "events", "automaton", "where")),
 }
 PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "define")

@@ -27,6 +27,8 @@ FEW = 3
 START = "start"
 
 RANK = {str(By.LEADER): 1, str(By.WARP_LEADERS): 2, str(By.ALL): 3}
+#: Of what each writer has passed: they have not met since, those of each warp have, all have.
+MET = {None: 1, "warp": 2, "named": 3, "cta": 3, "cluster": 3}
 
 
 @frozen
@@ -39,8 +41,8 @@ class Pending:
 
 @frozen
 class Way:
-    """`level`: the widest set of threads that passed what must be passed since, as in RANK, 0: none. `over`: what it was handed
-    over by."""
+    """`level`: the widest set of threads that passed what must be passed since, as in RANK, 0: none; where they have to meet behind it, how
+    far they have, as in MET. `over`: what it was handed over by."""
 
     level: int
     over: tuple[str, ...] = ()
@@ -152,6 +154,8 @@ class _Flow:
                     self.reached(pending, way, row)
             if any(fits(row, p) for p in self.shape.must_pass):
                 state = self.passed(row, state)
+            if self.shape.met and isinstance(act := row.site.act, Meet) and act.waits and row["by"] == By.ALL and row["warp"] is None:
+                state = {p: replace(way, level=max(way.level, MET[act.scope])) if way.level else way for p, way in state.items()}
             if fits(row, self.shape.start):
                 state[Pending(row, True)] = Way(0)
             if self.shape.hand_offs:
@@ -162,6 +166,8 @@ class _Flow:
         match self.shape.of:
             case "anyone":
                 return {}
+            case "writer" if self.shape.met:
+                return {p: replace(way, level=max(way.level, 1)) if p.own and _covers(row, p.of) else way for p, way in state.items()}
             case "writer":
                 return {p: way for p, way in state.items() if not (p.own and _covers(row, p.of))}
         level = RANK[row["by"]] if row["warp"] is None else 1
@@ -176,8 +182,21 @@ class _Flow:
             return
         self.met.add(key)
         needed = RANK[str(By.ALL)] if end is None else RANK[end["by"]]
-        if self.shape.of != "issuer" or way.level < needed:
+        if self.shape.met:
+            enough = way.level >= self.needs_met(pending.of, end)
+        else:
+            enough = self.shape.of == "issuer" and way.level >= needed
+        if not enough:
             self.found.setdefault(key, Missed(start, end, way.over))
+
+    def needs_met(self, of: Row | str, end: Row | None) -> int:
+        """How far those that passed must have met, so that `end` is behind what each of them has done: not at all, where each of them runs it."""
+        if end is None or RANK[end["by"]] >= (RANK[str(By.ALL)] if isinstance(of, str) else RANK[of["by"]]) and end["warp"] is None:
+            return MET[None]
+        role = self.rows.find("role", end["role"]) if end["role"] is not None else None
+        warps = [end["warp"], None if isinstance(of, str) else of["warp"]]
+        one = role is not None and role["warps"] == 1 or warps[0] is not None and warps[0] == warps[1]
+        return MET["warp"] if one or end["warp"] is None and end["by"] == By.WARP_LEADERS else MET["cta"]
 
     # --- from agent to agent ---------------------------------------------------------------------------------------
 

@@ -72,7 +72,8 @@ class Relation:
 @frozen
 class Path:
     """On every way from `start` to `end`, in one agent and over hand-offs between agents, one of `must_pass` stands. `of`: who must
-    execute it: "writer" (all that executed `start`), "issuer" (those that execute `end`), "anyone". `where`: of which pairs."""
+    execute it: "writer" (all that executed `start`), "issuer" (those that execute `end`), "anyone". `where`: of which pairs. `met`: where fewer threads execute `end`, those that passed
+    it meet them behind it."""
 
     start: Pattern
     end: Pattern
@@ -80,6 +81,7 @@ class Path:
     of: str
     where: ast.Node | None
     hand_offs: bool = True
+    met: bool = False
 
 
 @frozen

@@ -222,7 +222,11 @@ def path(fields: Fields, read: Reader) -> tuple[Path, dict[str, Sort]]:
     within = fields.text("within", "kernel")
     if within not in ("kernel", "agent"):
         raise fail("rules/value", "'within' is 'kernel' or 'agent'", fields.node_of("within").span)
-    return Path(start, end, passes, WHO[of], read.expression(fields.scalar("where"), variables), within == "kernel"), variables
+    met = fields.node_of("met")
+    if met is not None and not (isinstance(met, Scalar) and met.value is True and WHO[of] == "writer" and within == "agent"):
+        raise fail("rules/value", "'met' is true, of what each writer passes within an agent", met.span)
+    where = read.expression(fields.scalar("where"), variables)
+    return Path(start, end, passes, WHO[of], where, within == "kernel", met is not None), variables
 
 
 def protocol(fields: Fields, read: Reader) -> tuple[Protocol, dict[str, Sort]]:
