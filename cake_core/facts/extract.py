@@ -39,6 +39,7 @@ from cake_core.facts.schema import (
     WithCommit,
     WithGroup,
 )
+from cake_core.facts.special import Made, specials
 from cake_core.ir import nodes as ir
 from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, lift
 from cake_core.ir.flow import conjuncts, walk
@@ -55,7 +56,7 @@ from cake_core.primitive.groups import warps_of
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     """The facts of `kernel`, an elaborated derived form. Raises CakeError where a primitive fails when it is asked for effects."""
     plan = read_plan(kernel, warps_of(kernel, registry), registry.spaces)
-    reader = _Reader(kernel, registry, plan)
+    reader = _Reader(kernel, registry, plan, specials(kernel, registry))
     before, roles, after = [], [], []
     env: Env = {}
     for s in kernel.body:
@@ -97,6 +98,7 @@ class _Reader:
     kernel: Kernel
     registry: object
     plan: Plan
+    specials: dict[int, tuple[Made, ...]]
     count: int = 0
     types: dict[str, Tile] = field(init=False)  # of parameters, shapes as expressions
 
@@ -257,10 +259,11 @@ class _Scope:
             acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry)
         sets = self._sets(s)
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
-        if not acts and not sets and not said:
+        made = self.reader.specials.get(id(s), ())
+        if not acts and not sets and not said and not made:
             return ()
         op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))
-        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said),)
+        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said, made),)
 
     def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None) -> tuple[Event, ...]:
         """What a condition, or a loop's bounds, touch in memory when they are evaluated; of a `while` in front of each round."""

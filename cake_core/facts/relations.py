@@ -307,6 +307,13 @@ RELATIONS: dict[str, Relation] = {
             Column("number", INT, "the value, if it is an integer", optional=True),
         ),
         _happens(
+            "special",
+            "A function of floats one of whose arguments may be infinite, or a number that stands in for minus infinity, as the text writes them.",
+            Column("function", TEXT, "its name; of an operator its sign"),
+            Column("nan", BOOL, "it may make a NaN of what is none"),
+            Column("unmasks", BOOL, "it may take the stand-in from itself, which leaves an ordinary 0"),
+        ),
+        _happens(
             "assign",
             "A variable of the role gets a value.",
             Column("name", TEXT, "which"),

@@ -304,6 +304,9 @@ class _Order:
         for n, a in enumerate(e.attributes, len(e.acts) + len(e.sets)):
             number = a.value if isinstance(a.value, int) else None
             self.rows.add("attribute", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=a.name, word=str(a.value), number=number)
+        for n, m in enumerate(e.specials, len(e.acts) + len(e.sets) + len(e.attributes)):
+            site = Site(role, part, e, None)
+            self.rows.add("special", f"{e.id}.{n}", e.span, site, **common, function=m.function, nan=m.nan, unmasks=m.unmasks)
         for n, s in enumerate(e.sets, len(e.acts)):
             self.rows.add("assign", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
 

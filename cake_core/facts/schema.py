@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from cake_core.effects import Attribute, Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
+from cake_core.facts.special import Made
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.plan import BarrierPlan, BufferPlan, LaunchPlan, RolePlan, TensorPlan
@@ -216,7 +217,7 @@ class Set:
 @frozen
 class Event:
     """One statement. `id` numbers the nodes of a kernel in text order. `op`: its verb. `warp`: the one warp of the instance that
-    executes it, where the text says so. Acts happen in their order, sets behind them. `attributes` are for rules alone."""
+    executes it, where the text says so. Acts happen in their order, sets behind them. `attributes` and `specials` are for rules alone."""
 
     id: int
     op: str
@@ -226,6 +227,7 @@ class Event:
     sets: tuple[Set, ...]
     span: Span
     attributes: tuple[Attribute, ...] = ()
+    specials: tuple[Made, ...] = ()
 
 
 @frozen

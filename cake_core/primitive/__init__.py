@@ -23,8 +23,10 @@ from cake_core.primitive.kinds import (
     TurnProtocol,
     WordSpec,
 )
+from cake_core.primitive.special import ORDINARY, Special, Specials, SpecialValues
 
 __all__ = [
+    "ORDINARY",
     "CheckContext",
     "Counter",
     "Demand",
@@ -46,6 +48,9 @@ __all__ = [
     "RoleWord",
     "Signal",
     "Space",
+    "Special",
+    "SpecialValues",
+    "Specials",
     "ThreadGroup",
     "TurnPlan",
     "TurnProtocol",

@@ -12,9 +12,8 @@
 `Counter`    how numbers are drawn from global memory (`counters.py` beside this page)
 `RoleWord`   a word on a role's header that acts at role entry
 
-A primitive names the capabilities that a target must offer; a target without one is an error that names it.
-Life of an operation: elaboration calls `check` in both forms; derivation calls `derive` (schedule form only) and
-`demands`; checks read `effects`; lowering calls `lower` (derived form only). The contexts are in `contexts.py` beside this page.
+A primitive names the capabilities that a target must offer; a target without one is an error that names it. Life of an operation: elaboration
+calls `check` in both forms; derivation `derive` (schedule form only) and `demands`; checks read `effects`; lowering calls `lower` (derived form only).
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Block, Call, Expr, Op, TypeExpr
 from cake_core.ir.types import Elem, Type
 from cake_core.primitive.distributions import joined
+from cake_core.primitive.special import SpecialValues
 
 if TYPE_CHECKING:
     from cake_core.effects import Effect
@@ -140,7 +140,7 @@ class Operation(Primitive):
 
 
 @frozen(kw_only=True)
-class Function(Primitive):
+class Function(SpecialValues, Primitive):
     """An expression `name(args, option = v)`. The operators on floats are functions named `+`, `-`, `*`, `/`."""
 
     options: tuple[WordSpec, ...] = ()

@@ -182,3 +182,47 @@ def test_what_conditions_and_bounds_read_is_there(rows):
     found = rows(derived(*body, head="").replace("  barrier full", "  shared n: i32[4] at 32768\n  barrier full"))
     reads = [(a["op"], a["lo"][0].value, a["loop"] is not None) for a in found["access"] if a["buffer"] == "n"]
     assert reads == [("load", 0, False), ("load", 0, True), ("load", 1, False), ("load", 2, False)], "a `while` asks again behind each round"
+
+
+SPECIAL = """cake 1 derived
+kernel k(N: i32, X: in f32[N, 256], Y: out f32[N, 256])
+  require 1 <= N, N <= 4096
+  target sm90
+{
+  launch N
+  shared top: f32[1] at 0
+  role main: 1 warp at 0 {
+    frag x: f32[256] vec 4 layout vector
+    x = load(X[cluster.id, 0 +: 256], fill = 0, by = 16)
+    BODY
+    store Y[cluster.id, 0 +: 256] <- x by 16
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "nan", "unmasks"),
+    [
+        ("x = x - warpmax(x)", False, False),  # elements of tensors are ordinary
+        ("x = where(x > 0.0, x, -inf)\n    x = x - warpmax(x)", True, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = x * 2.0 - warpmax(x) * 2.0", True, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = x * (-2.0) - warpmax(x)", False, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = x * (-2.0) + warpmax(x)", True, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = exp2(x) - exp2(warpmax(x))", False, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = x - max(warpmax(x), -1.0e4)", False, False),
+        ("x = where(x > 0.0, x, -1.0e38)\n    x = x - warpmax(x)", False, True),
+        ("x = where(x > 0.0, x, -1.0e38)\n    x = x - max(warpmax(x), 0.0)", False, False),
+        ("x = where(x > 0.0, x, -inf)\n    x = where(x - warpmax(x) > -1.0, x, 0.0)", False, False),  # only compared
+        ("x = where(x > 0.0, x, -inf)\n    x = x + where(x == -inf, 0.0, x)", False, False),
+        ("x = where(x > 0.0, x, -inf)\n    let t = warpmax(x)\n    x = x - (t == -inf ? 0.0 : t)", False, False),
+        ("x = where(x > 0.0, x, -inf)\n    let t = warpmax(x)\n    x = x - (t == -inf ? t : 0.0)", True, False),
+        ("x = where(x > 0.0, x, -inf)\n    store top[0] <- warpmax(x) by 4\n    warp.sync\n    x = x - load(top[0], by = 4)", True, False),
+        ("var m = 0.0\n    for k in 0 .. N {\n      x = x - m\n      m = m + 1.0\n    }", False, False),
+        ("var m = -inf\n    x = where(x > 0.0, x, -inf)\n    for k in 0 .. N {\n      x = x - m\n      m = max(m, warpmax(x))\n    }", True, False),
+        ("x = where(x > 0.0, x, +inf)\n    x = x - warpmin(x)", True, False),
+    ],
+)
+def test_what_is_made_of_infinities(body, nan, unmasks, rows):
+    made = rows(SPECIAL.replace("BODY", body))["special"]
+    assert (any(r["nan"] for r in made), any(r["unmasks"] for r in made)) == (nan, unmasks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, Special, Specials
 from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
 
@@ -23,11 +23,19 @@ class OneInstruction(Function):
         return tuple(cx.b.op(self.opcode, x) for x in cx.registers(call.positional[0]))
 
 
+@frozen(kw_only=True)
+class Exponential(OneInstruction):
+    """0 of minus infinity, and of what stands in for it."""
+
+    def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
+        return args[0] - {Special.MINUS_INFINITY, Special.LOWEST}
+
+
 _FTZ = "subnormal inputs and results become zero"
 _ISA = "PTX ISA, Floating Point Instructions"
 FUNCTIONS = (
     OneInstruction(name="abs", opcode="abs.f32", doc=f"|x|, exact ({_ISA}, abs)."),
-    OneInstruction(
+    Exponential(
         name="exp2",
         opcode="ex2.approx.ftz.f32",
         doc=f"2 to the x, approximate; relative error 2**-22; {_FTZ} ({_ISA}, ex2).",
@@ -35,8 +43,7 @@ FUNCTIONS = (
     OneInstruction(
         name="log2",
         opcode="lg2.approx.ftz.f32",
-        doc="Logarithm to the base 2, approximate; absolute error 2**-22 for x in (0.5, 2), relative error 2**-22 elsewhere; "
-        f"{_FTZ} ({_ISA}, lg2).",
+        doc=f"Logarithm to the base 2, approximate; absolute error 2**-22 for x in (0.5, 2), relative error 2**-22 elsewhere; {_FTZ} ({_ISA}, lg2).",
     ),
     OneInstruction(
         name="rcp",

@@ -6,7 +6,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import F32, I32, U32, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Elements, Function, LowerContext
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext, Special, Specials
 from cake_core.ptx.builder import Operand
 from cake_math.masks import SUFFIX
 from cake_math.operands import arguments, common_elem, met
@@ -15,6 +15,16 @@ from cake_math.operands import arguments, common_elem, met
 @frozen(kw_only=True)
 class Extreme(Function):
     """Of a number and NaN the number; NaN only of two. -0 is below +0."""
+
+    def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
+        """What both may be, and what one may be that the other, at its own least or most, does not replace."""
+        a, b = args
+        wins, loses = (Special.INFINITY, Special.MINUS_INFINITY) if self.name == "max" else (Special.MINUS_INFINITY, Special.INFINITY)
+        low = {Special.LOWEST, Special.MINUS_INFINITY}
+        out = (a | b) & {wins} | a & b & {loses}
+        if self.name == "min" or a & low and b & low:
+            out |= (a | b) & {Special.LOWEST}
+        return out
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         arguments(call, 2)

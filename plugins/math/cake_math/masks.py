@@ -11,7 +11,7 @@ import operator
 from cake_core.diagnostics import fail
 from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
-from cake_core.ir.nodes import Call
+from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import BOOL, F32, I32, U32, Level, Scalar, Type
 from cake_core.primitive import CheckContext, Elements, Function, LowerContext
 from cake_core.ptx.builder import Builder, Operand
@@ -102,6 +102,9 @@ class Not(Function):
 @frozen(kw_only=True)
 class Where(Function):
     """`where(c, a, b)`: a where c holds, b elsewhere. Both are computed; c is a mask or a condition."""
+
+    def arms(self, call: Call) -> tuple[Expr, Expr, Expr]:
+        return call.positional
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         c, a, b = arguments(call, 3)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cake_core.frozen import frozen
 from cake_core.ir.contraction import factors
-from cake_core.ir.nodes import Call
+from cake_core.ir.nodes import Call, Expr, Float, Int
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Elements, Function, LowerContext
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext, Special, Specials
 from cake_core.ptx.builder import Builder, Operand
 from cake_math import integers
 from cake_math.operands import arithmetic_result, f32_result
@@ -31,9 +31,25 @@ class Operator(Function):
         return integers.computed(call, cx) if on_integers(call) else None
 
 
+def _negated(x: Specials) -> Specials:
+    turned = {Special.INFINITY: Special.MINUS_INFINITY, Special.MINUS_INFINITY: Special.INFINITY}
+    return frozenset(turned.get(s, s) for s in x if s is not Special.LOWEST)
+
+
+def _added(x: Specials, y: Specials) -> Specials:
+    """A sum of two infinities of different signs is NaN (IEEE 754, 7.2)."""
+    opposite = any(a in x and b in y for a, b in ((Special.INFINITY, Special.MINUS_INFINITY), (Special.MINUS_INFINITY, Special.INFINITY)))
+    return x | y | {Special.NAN} if opposite else x | y
+
+
 @frozen(kw_only=True)
 class Multiply(Operator):
     """Never contracted itself: what takes the product may be."""
+
+    def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
+        """By a factor below 0 infinities change places; others are taken for factors above 0."""
+        (x, y), (a, b) = args, call.positional
+        return _negated(x) | y if _below_zero(b) else x | _negated(y) if _below_zero(a) else x | y
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return tuple(cx.b.op("mul.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
@@ -52,6 +68,9 @@ class Divide(Function):
 class Add(Operator):
     """`x + y`. A product on either side is fused; of two products the left one is."""
 
+    def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
+        return _added(*args)
+
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         left, right = call.positional
         product, other = (factors(left), right) if factors(left) else (factors(right), left)
@@ -66,6 +85,14 @@ class Subtract(Operator):
 
     counts: tuple[int, ...] = (1, 2)
 
+    def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
+        """A stand-in for minus infinity less itself is 0, like the difference of any two equal numbers."""
+        if len(args) == 1:
+            return _negated(args[0])
+        x, y = args
+        same = {Special.UNMASKED} if Special.LOWEST in x and Special.LOWEST in y else set()
+        return _added(x, _negated(y)) | same
+
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b
         if len(call.positional) == 1:
@@ -76,6 +103,10 @@ class Subtract(Operator):
         if product := factors(right):
             return tuple(b.op("fma.rn.f32", negate(b, x), y, z) for x, y, z in zip(*cx.broadcast(*product, left), strict=True))
         return tuple(b.op("sub.rn.f32", x, y) for x, y in zip(*cx.broadcast(left, right), strict=True))
+
+
+def _below_zero(e: Expr) -> bool:
+    return isinstance(e, Float | Int) and e.value < 0
 
 
 _ISA = "PTX ISA, Floating Point Instructions"

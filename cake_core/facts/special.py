@@ -1,0 +1,184 @@
+"""Where floats may be infinite, or a number that stands in for minus infinity, and what is made of them: a flow through each role.
+
+Elements of tensors are taken for ordinary numbers, and so is what is filled in past a tensor's end: a row has an element. Special is
+what the text itself writes: `-inf` where a mask says so, or as a start. Loops are followed until nothing is added; of what lies in shared memory each
+read may be any store. A comparison of a NaN is false, so what is only compared harms nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isinf
+
+from cake_core import effects as declared
+from cake_core.frozen import frozen
+from cake_core.ir import nodes as ir
+from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, Float, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
+from cake_core.ir.places import root
+from cake_core.ir.types import BOOL
+from cake_core.primitive.asking import effects_of
+from cake_core.primitive.special import ORDINARY, STANDS_IN, WRONG, Special, Specials
+
+State = dict[str, Specials]
+
+
+@frozen
+class Made:
+    """A call of `function` one of whose operands may be special. `nan`, `unmasks`: it may make a NaN of what is none; take a stand-in
+    for minus infinity from itself, which leaves 0."""
+
+    function: str
+    nan: bool
+    unmasks: bool
+
+
+def specials(kernel: Kernel, registry) -> dict[int, tuple[Made, ...]]:
+    """What statements make of special values, by the identity of the statement."""
+    flow = _Flow(registry)
+    while True:
+        before = dict(flow.memory)
+        flow.found.clear()
+        state: State = {}
+        for s in kernel.body:
+            if isinstance(s, Role):
+                flow.block(s.body, dict(state))
+            else:
+                flow.statement(s, state)
+        if flow.memory == before:
+            return {n: tuple(dict.fromkeys(made.values())) for n, made in flow.found.items()}
+
+
+@dataclass(slots=True)
+class _Flow:
+    registry: object
+    memory: State = field(default_factory=dict)  # of buffers: what any store leaves there
+    found: dict[int, dict[int, Made]] = field(default_factory=dict)  # by statement and expression: what the last turn of a loop says holds of all
+    at: Stmt | None = None
+
+    # --- statements ------------------------------------------------------------------------------------------------
+
+    def block(self, block: ir.Block, state: State) -> None:
+        for s in block:
+            self.statement(s, state)
+
+    def statement(self, s: Stmt, state: State) -> None:
+        match s:
+            case For() | ir.While():
+                while True:
+                    inside = dict(state)
+                    self.block(s.body, inside)
+                    if not _joined(state, inside):
+                        return
+            case If():
+                arms = []
+                for block, holds in ((s.then, True), (s.other or (), False)):
+                    arms.append(_where(s.test, holds, dict(state)))
+                    self.block(block, arms[-1])
+                state.clear()
+                for a in arms:
+                    _joined(state, a)
+            case Let(bindings) | Var(bindings):
+                self.at = s
+                for b in bindings:
+                    state[b.name] = self.value(b.value, state)
+            case Assign(target, value):
+                self.at = s
+                for t in target.items if isinstance(target, ir.Tuple) else (target,):
+                    self.written(root(t).id, self.value(value, state), state, isinstance(t, Name))
+            case Op():
+                self.at = s
+                self.operation(s, state)
+
+    def operation(self, s: Op, state: State) -> None:
+        given = self.value(s.value, state) if s.value is not None else ORDINARY
+        for e in effects_of(s, self.registry):
+            if isinstance(e, declared.Access) and e.mode is declared.Mode.WRITE:
+                self.written(root(e.place).id, given, state, s.arrow == "=" and isinstance(e.place, Name))
+
+    def written(self, name: str, value: Specials, state: State, whole: bool) -> None:
+        if name in state or whole:
+            state[name] = value if whole else state[name] | value
+        else:
+            self.memory[name] = self.memory.get(name, ORDINARY) | value
+
+    # --- expressions -----------------------------------------------------------------------------------------------
+
+    def value(self, e: Expr, state: State, compared: bool = False) -> Specials:
+        match e:
+            case Float(v):
+                if isinf(v):
+                    return frozenset({Special.INFINITY if v > 0 else Special.MINUS_INFINITY})
+                return frozenset({Special.LOWEST}) if v <= STANDS_IN else ORDINARY
+            case Name(id):
+                return state.get(id, self.memory.get(id, ORDINARY))
+            case ir.Index():
+                return self.value(root(e), state)
+            case Cond(test, a, b):
+                self.value(test, state, True)
+                return self.value(a, _where(test, True, state), compared) | self.value(b, _where(test, False, state), compared)
+            case Unary(op, a):
+                return self.applied(op, e, (a,), state, compared)
+            case Binary(op, a, b):
+                return self.applied(op, e, (a, b), state, compared)
+            case Call():
+                return self.called(e, state, compared)
+        return ORDINARY
+
+    def called(self, e: Call, state: State, compared: bool) -> Specials:
+        function = self.registry.functions.get(e.name)
+        if function is None or not function.reads:
+            return ORDINARY
+        if (arms := function.arms(e)) is not None:
+            test, a, b = arms
+            return self.value(Cond(test, a, b), state, compared)
+        return self.applied(e.name, e, e.positional[function.symbols :], state, compared)
+
+    def applied(self, name: str, e: Expr, operands: tuple[Expr, ...], state: State, compared: bool) -> Specials:
+        quiet = compared or getattr(e.type, "elem", None) == BOOL
+        args = tuple(self.value(a.value if isinstance(a, Option) else a, state, quiet) for a in operands)
+        function = self.registry.functions.get(name)
+        if not any(args) or function is None:
+            return ORDINARY
+        call = e if isinstance(e, Call) else Call(Name(name), operands, span=e.span, type=e.type)
+        out = function.special(call, args)
+        wrong = out & WRONG
+        if not quiet:
+            self.found.setdefault(id(self.at), {})[id(e)] = Made(name, Special.NAN in wrong, Special.UNMASKED in wrong)
+        return ORDINARY if wrong else out  # said once, where it is made
+
+
+def _joined(state: State, other: State) -> bool:
+    """Add what another way brings; whether that is more."""
+    more = False
+    for name, value in other.items():
+        if not value <= state.get(name, ORDINARY) or name not in state:
+            state[name] = state.get(name, ORDINARY) | value
+            more = True
+    return more
+
+
+def _where(test: Expr, holds: bool, state: State) -> State:
+    """What is so where a condition holds, or does not: a name that is compared with an infinity, or found above a number, is none."""
+    match test:
+        case Unary("not", a):
+            return _where(a, not holds, state)
+        case Binary("and", a, b) if holds:
+            return _where(b, True, _where(a, True, state))
+        case Binary("or", a, b) if not holds:
+            return _where(b, False, _where(a, False, state))
+        case Binary(op, Name(id), limit) if id in state and (at := _literal(limit)) is not None:
+            if isinf(at) and (op, holds) in (("==", False), ("!=", True)):
+                return {**state, id: state[id] - {Special.INFINITY if at > 0 else Special.MINUS_INFINITY}}
+            if (op, holds) == (">", True) or (op, holds) == (">=", True) and not isinf(at):
+                below = {Special.MINUS_INFINITY} | ({Special.LOWEST} if at > STANDS_IN else set())
+                return {**state, id: state[id] - below}
+    return state
+
+
+def _literal(e: Expr) -> float | None:
+    match e:
+        case Float(v) | Int(v):
+            return float(v)
+        case Unary("-", a) if (v := _literal(a)) is not None:
+            return -v
+    return None
