@@ -65,6 +65,14 @@ class Entailment:
         """Whether it surely follows, without a look for what denies it."""
         return self.plain(goal) or self.follows(goal, path, False).follows is Follows.YES
 
+    def impossible(self, path: tuple[Condition, ...]) -> bool:
+        """Whether linear arithmetic shows that no numbers keep all of `path` and the kernel's `require`s."""
+        q = _Question(self.quantities, [*self.quantities.known, *path])
+        if not q.close():
+            return False
+        stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
+        return any(_solver(logic, q.declared(sort) + stated).check() == z3.unsat for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
+
     def plain(self, goal: Condition) -> bool:
         """By ranges alone."""
         match goal:

@@ -19,6 +19,7 @@ from cake_core.prove.entailment import Decision, Entailment, Follows
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
 from cake_core.prove.quantities import WORD, Env, Free, Quantities
+from cake_core.prove.vacuity import may_hold, may_run
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing, unknown
 
 #: A tensor starts at a multiple of so many bytes: the host checks it at each launch.
@@ -84,6 +85,12 @@ class Memory:
                     return answer
                 undecided = answer if answer.standing is Standing.UNKNOWN else undecided
         return undecided
+
+    def may_hold(self, given: Conditions = ()) -> Answer:
+        return unknown("contracts under conditions") if given else may_hold(self.rows.facts)
+
+    def may_run(self, role: Row, given: Conditions = ()) -> Answer:
+        return unknown("a role under conditions") if given else may_run(self._places(), role)
 
     # --- bounds ----------------------------------------------------------------------------------------------------
 

@@ -53,6 +53,12 @@ class Prover:
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
         return self._once(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
 
+    def may_hold(self, kernel: Row, given: Conditions = ()) -> Answer:
+        return self._once("may_hold", (), given, lambda: self._places.may_hold(given))
+
+    def may_run(self, role: Row, given: Conditions = ()) -> Answer:
+        return self._once("may_run", (role,), given, lambda: self._places.may_run(role, given))
+
     def __getattr__(self, name: str):
         if name.startswith("_"):
             raise AttributeError(name)

@@ -19,10 +19,13 @@ from cake_core.rules.evaluate import Evaluator, Undecidable
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
 from cake_core.rules.matching import fits, matches
 from cake_core.rules.paths import missed
-from cake_core.rules.predicates import PROVED, Answer, Predicates, Standing, Unanswered, unknown
+from cake_core.rules.predicates import PROVED, VACUITY, Answer, Given, Predicates, Standing, Unanswered, unknown
 from cake_core.rules.protocols import broken
 from cake_core.rules.schema import Level, Path, Protocol, Relation, Rule
 from cake_core.rules.verdict import Outcome, Verdict, finding, undecided
+
+#: Of a kernel that no launch runs; a rule tells it once, and here it is outside of what can be judged.
+CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold together, so anything would be proved", outside=True)
 
 #: Findings of one rule on one kernel; more of one kind are more of the same.
 MOST = 20
@@ -101,10 +104,10 @@ class _Run:
         require = self.evaluator.condition(shape.require, env)
         if judge.at_once(require):
             return self.told(env, PROVED)
-        if assumed or not isinstance(require, bool):
+        if assumed or not (isinstance(require, bool) or isinstance(require, Given) and require.name in VACUITY):
             solver = judge.arithmetic()
             if solver.consistent() is False:
-                return self.failed(env, "the kernel's 'require's can't hold together, so anything would be proved")
+                return self.told(env, CONTRADICTORY)
             for e in assumed:
                 if solver.satisfiable(e) is False:
                     return Verdict(self.rule, Outcome.INAPPLICABLE, env)

@@ -118,6 +118,12 @@ class Predicates(Protocol):
     def deadlock_free(self, kernel: Row, given: Conditions = ()) -> Answer:
         """Every run ends."""
 
+    def may_hold(self, kernel: Row, given: Conditions = ()) -> Answer:
+        """Nothing shows that no launch keeps all `require`s and `assume`s: what is proved is proved of something."""
+
+    def may_run(self, role: Row, given: Conditions = ()) -> Answer:
+        """Nothing shows that no launch gives the role anything to do."""
+
     def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
         """No instruction of the access needs more than `most` turns at the banks of shared memory."""
 
@@ -145,6 +151,7 @@ _KINDS = {
     "place": Parameter("place", frozenset({"access", "barrier_use"})),
     "event": Parameter("event", frozenset({"event"})),
     "sync": Parameter("sync", frozenset({"wait", "arrive", "engine_arrive", "meet"})),
+    "role": Parameter("role", frozenset({"role"})),
     "kernel": Parameter("kernel", frozenset({"kernel"})),
     "bytes": Parameter("bytes", sort=INTEGER),
     "most": Parameter("most", sort=INTEGER),
@@ -162,6 +169,8 @@ SIGNATURES: dict[str, tuple[Parameter, ...]] = {
     n: _parameters(m) for n, m in vars(Predicates).items() if inspect.isfunction(m) and m.__annotations__.get("return") == "Answer"
 }
 RESULT = CONDITION
+#: Predicates that ask whether there is anything to prove: of kernels that no launch runs too.
+VACUITY = ("may_hold", "may_run")
 
 
 class Unanswered:
