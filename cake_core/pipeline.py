@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cake_core.assemble import Assembled, Assembler
     from cake_core.facts import Rows
     from cake_core.lower import Lowered
-    from cake_core.rules import Predicates
+    from cake_core.rules import Predicates, Rule
 
 
 @frozen
@@ -65,6 +65,7 @@ def build(
     book: Rulebook | None = None,
     prove: bool = False,
     allow_unproved: Collection[str] = (),
+    cores: int = 1,
     violated: bool = False,
     on_step=lambda step: None,
 ) -> Build:
@@ -74,7 +75,8 @@ def build(
     exact name; may be left out where it has one.
     `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `prove`: ask the prover
     what rules ask, and refuse a kernel of which a safety category is left unproved, those in `allow_unproved` excepted; without it those rules are
-    left out, and all that they cover is allowed to be unproved. Either way the manifest says what is. `violated`, for tests of what goes wrong on
+    left out, and all that they cover is allowed to be unproved. Either way the manifest says what is. `cores`: 2 lets a copy of this process prove
+    its half. `violated`, for tests of what goes wrong on
     hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
     `on_step` is told the name of each step as it starts.
     """
@@ -84,7 +86,7 @@ def build(
 
     on_step("check")
     book = book or rulebook()
-    judged = checked(typed, registry, target, book, prover() if prove else None, allow_unproved)
+    judged = checked(typed, registry, target, book, prover(cores) if prove else None, allow_unproved)
     findings += judged.findings
     wrong = tuple(sorted({d.code for d in findings if d.severity is Severity.ERROR}))
     if wrong and not violated:
@@ -152,11 +154,11 @@ def frontend(
     return Front(program, chosen, target, typed, derived, elaborate(derived, registry, target, derived=True, overrides={}), tuple(findings))
 
 
-def prover() -> Callable[[Rows], Predicates]:
+def prover(cores: int = 1) -> Callable[[Rows, tuple[Rule, ...]], Predicates]:
     """Who answers the predicates of rules. The solver is imported when it is first asked."""
     from cake_core.prove.prover import Prover
 
-    return Prover
+    return lambda rows, rules: Prover(rows, rules, cores)
 
 
 # --- which kernel, which target ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from cake_core.rules import Predicates, Rulebook, asking, judge, rulebook
 
 
 def check(
-    kernel: Kernel, registry, arch: Architecture, book: Rulebook | None = None, prover: Callable[[Rows], Predicates] | None = None
+    kernel: Kernel, registry, arch: Architecture, book: Rulebook | None = None, prover: Callable[[Rows, tuple[Rule, ...]], Predicates] | None = None
 ) -> list[Diagnostic]:
     """All findings of `checked`."""
     return checked(kernel, registry, arch, book, prover).findings
@@ -40,7 +40,7 @@ def checked(
     registry,
     arch: Architecture,
     book: Rulebook | None = None,
-    prover: Callable[[Rows], Predicates] | None = None,
+    prover: Callable[[Rows, tuple[Rule, ...]], Predicates] | None = None,
     allow: Collection[str] = (),
 ) -> Checked:
     """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups, then what has to be
@@ -55,10 +55,12 @@ def checked(
     with sink.collecting():
         rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
         rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
-        asked = prover(rows) if prover is not None else None
-        found = judge(rules, rows, asked)
-        if asked is not None:
-            asked.close()
+        asked = prover(rows, rules) if prover is not None else None
+        try:
+            found = judge(rules, rows, asked)
+        finally:
+            if asked is not None:
+                asked.close()
         sink.add(*told(found, allow))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):

@@ -6,6 +6,7 @@ exception ends here as words and an exit code.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -88,6 +89,7 @@ class App(click.Group):
         """Run, and turn every way to end into an exit code. Nothing but SystemExit leaves here."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        gc.set_threshold(100_000)  # most commands end before there is enough to collect
         sys.exit(_guarded(lambda: super(App, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)))
 
 
@@ -164,7 +166,9 @@ def _set_disabled(ctx: click.Context, param: click.Parameter, value: tuple[str, 
 
 @click.group(cls=App, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("-v", "--verbose", is_flag=True, callback=_set_verbose, help="Show tracebacks of internal errors and of broken plugins.")
-@click.option("--no-plugin", "disabled", multiple=True, metavar="NAME", callback=_set_disabled, is_eager=True, help="Leave a plugin out; may be repeated.")
+@click.option(
+    "--no-plugin", "disabled", multiple=True, metavar="NAME", callback=_set_disabled, is_eager=True, help="Leave a plugin out; may be repeated."
+)
 @click.version_option(__version__, prog_name="cake")
 def app(verbose: bool, disabled: tuple[str, ...]) -> None:
     """Cake: a compiler for GPU kernels. A typed text says what the machine does; cake derives the bookkeeping."""

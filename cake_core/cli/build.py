@@ -159,10 +159,11 @@ def compile_kernel(
     """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. `allowed`: safety categories that may
     be unproved. Raises CakeError."""
     from cake_core.pipeline import build
+    from cake_core.prove.beside import cores
 
     assembler, missing = (None, ()) if cubin is False else assembler_or_finding(ptxas, required=bool(cubin))
     with progress(f"building {source.name}", quiet) as on_step:
-        how = {"assembler": assembler, "book": book, "prove": True, "allow_unproved": allowed}
+        how = {"assembler": assembler, "book": book, "prove": True, "cores": cores(), "allow_unproved": allowed}
         built = build(source, registry(), arch, overrides, kernel=kernel, on_step=on_step, **how)
     return built, (*registry().problems(), *missing, *built.diagnostics)
 

@@ -65,6 +65,7 @@ def check_file(
 ) -> tuple[list[Diagnostic], list[dict]]:
     """All findings of one text, and what is proved of it; each kernel and target is checked apart, so that one error hides no other's."""
     from cake_core.pipeline import build
+    from cake_core.prove.beside import cores
     from cake_core.syntax import parse
 
     try:
@@ -80,7 +81,7 @@ def check_file(
         found += left_out
         for target in targets:
             try:
-                how = {"book": book, "prove": True, "allow_unproved": allowed}
+                how = {"book": book, "prove": True, "cores": cores(), "allow_unproved": allowed}
                 built = build(source, registry(), target, overrides, program=program, kernel=kernel.name, **how)
                 new = built.diagnostics
                 proofs.append(proof_object(built))

@@ -96,7 +96,12 @@ def gpus() -> Iterator[Line]:
         yield Line("gpu", "driver", "ok", f"CUDA {version // 1000}.{version % 1000 // 10}")
         for i in range(d.device_count()):
             major, minor = d.compute_capability(i)
-            yield Line("gpu", str(i), "ok", f"{d.device_name(i)}, compute capability {major}.{minor}, {d.attribute(i, 'MULTIPROCESSOR_COUNT')} multiprocessors")
+            yield Line(
+                "gpu",
+                str(i),
+                "ok",
+                f"{d.device_name(i)}, compute capability {major}.{minor}, {d.attribute(i, 'MULTIPROCESSOR_COUNT')} multiprocessors",
+            )
     except CakeError as error:
         found = error.diagnostics[0]
         yield Line("gpu", "driver", "missing", f"{found.message}{': ' + found.why if found.why else ''}")

@@ -37,6 +37,9 @@ class By(StrEnum):
 
 # --- places ------------------------------------------------------------------------------------------------------
 
+#: Parts of the lanes of tensor memory, one for each warp of four.
+QUARTERS = 4
+
 
 @frozen
 class Extent:

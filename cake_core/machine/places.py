@@ -6,10 +6,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from cake_core.facts.schema import Facts
-
-#: Parts of the lanes of tensor memory, one for each warp of four.
-QUARTERS = 4
+from cake_core.facts.schema import QUARTERS, Facts
 
 
 class OutOfRange(Exception):

@@ -5,20 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access
-from cake_core.machine import MachineError, Scenario, explore
 from cake_core.prove import setup
-from cake_core.prove.executed import Executed
-from cake_core.prove.protocol import Stream
+from cake_core.prove.beside import Beside
+from cake_core.prove.protocol import Barrier, Stream
 from cake_core.prove.smallest import admitted
 from cake_core.prove.solve import Cuts, Found, Result
 from cake_core.prove.states import (
-    Use,
     ahead,
-    apart,
     arriving,
     behind,
     early,
@@ -28,17 +26,19 @@ from cake_core.prove.states import (
     lagging,
     landing,
     may_lag,
-    may_share,
     received,
     stale,
     together,
-    uses_of,
 )
 from cake_core.prove.sweep import Asked, sweep
 from cake_core.prove.text import Unanalysed
+from cake_core.prove.uses import Use, apart, may_share, meeting_form, uses_of
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
+
+if TYPE_CHECKING:
+    from cake_core.prove.executed import Executed
 from cake_core.source import Span
 
 #: States and steps of a replay, which says whether a counterexample was executed. No clock ends it: findings are the same on every machine.
@@ -52,6 +52,7 @@ class Answers:
     """Answers for one kernel. Its cuts are made when the first question comes; a text that is outside of the method is unknown, with the reason."""
 
     rows: Rows
+    beside: Beside | None = None
     _cuts: Cuts | Unanalysed | None = None
     _hangs: Answer | None = None
     _telling: Telling | None = None
@@ -112,14 +113,17 @@ class Answers:
             return unknown("ends under conditions")
 
         def ask(cuts: Cuts) -> Iterator[Answer]:
+            asked = set()
             for row in self.rows["access"]:
                 if row.site.part != "before":
                     for use in self._uses(cuts, row):
+                        if not _new(asked, cuts, (use.key,), (use.cta,), row.id, use.site.number):
+                            continue
                         if use.asynchronous and use.access.region.memory in ("shared", "tensor"):
                             yield self._told(in_flight(cuts, use), self._telling.left, use)
             for b in cuts.protocol.barriers.values():
                 for stream in b.arrivals:
-                    if stream.engine is not None:
+                    if stream.engine is not None and _new(asked, cuts, (stream.agent.key,), (b.cta,), b.name, stream.key):
                         yield self._told(arriving(cuts, b, stream), self._telling.arriving, b, stream)
 
         answer = self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
@@ -141,6 +145,14 @@ class Answers:
         return self._worst(self._told(stale(cuts, site, use), self._telling.stale, site, use) for site, use in received(cuts))
 
     # --- all at once -----------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Ask at once what is commonly asked, if that was not done."""
+        self._known_at_once()
+
+    def sweep(self) -> None:
+        """The same where another process asks whether the kernel can hang."""
+        self._asked(self._sweep)
 
     def _known_at_once(self, *rows: Row) -> bool:
         """Whether the first sweep over all that is commonly asked settled this."""
@@ -164,7 +176,7 @@ class Answers:
                 spans[about] = range(start, len(collected))
         finally:  # whatever ends this, no later question is answered by noting it
             cuts.collecting = None
-        safe = sweep(cuts, [Asked(*q) for q in collected])
+        safe = sweep(cuts, [Asked(*q) for q in collected], self.beside)
         self._swept = {about for about, span in spans.items() if all(n in safe for n in span)}
         return PROVED
 
@@ -181,9 +193,10 @@ class Answers:
 
     def _over(self, cuts: Cuts, access: Row, before: Row) -> Iterator[Answer]:
         """Whether what an access started is over where another statement stands."""
+        asked = set()
         for use in self._uses(cuts, access):
             for site in self._sites(cuts, before):
-                if use.asynchronous:
+                if use.asynchronous and _new(asked, cuts, (use.key, site.agent.key), (use.cta,), use.site.number, site.number):
                     yield self._told(incomplete(cuts, use, site), self._telling.started, use, site)
 
     def _pairs(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool, orders: Callable[[Use, Use], Iterable[tuple[Use, Use]]]) -> Answer:
@@ -194,10 +207,14 @@ class Answers:
         pairs = (
             itertools.combinations_with_replacement(self._uses(cuts, a), 2) if a is b else itertools.product(self._uses(cuts, a), self._uses(cuts, b))
         )
+        asked = set()
         for x, y in pairs:
             if same_bytes and (x.cta != y.cta or apart(x, y)) or in_order(x, y):
                 continue
             for late, first in orders(x, y):
+                places = (late.site.number, first.site.number, late is first, meeting_form(late, first) if same_bytes else ())
+                if not _new(asked, cuts, (late.key, first.key), (late.cta, first.cta), *places):
+                    continue
                 answers = [
                     PROVED
                     if late.agent is first.agent and not first.asynchronous
@@ -211,18 +228,27 @@ class Answers:
         return PROVED
 
     def _phases(self, cuts: Cuts, sync: Row) -> Iterator[Answer]:
-        event = sync.site.event
+        event, asked = sync.site.event, set()
+
+        def new(b: Barrier, *streams: Stream) -> bool:
+            agents = tuple(s.agent.key for s in streams)
+            return _new(asked, cuts, agents, (b.cta,) if b.cta >= 0 else (), b.name if b.mbarrier else "", *(s.key for s in streams))
+
         for b in cuts.protocol.barriers.values():
+            others = (*b.arrivals, *b.copies)
             for w in b.waits if b.mbarrier else ():
                 if _stands(w, event):
-                    yield self._told(behind(cuts, b, w), self._telling.phase, b, w, None)
-                    for s, found in ahead(cuts, b, w):
-                        yield self._told(found, self._telling.phase, b, w, s)
-            for a in (*b.arrivals, *b.copies):
+                    if new(b, w):
+                        yield self._told(behind(cuts, b, w), self._telling.phase, b, w, None)
+                    for s in others:
+                        if new(b, w, s):
+                            yield self._told(ahead(cuts, b, w, s), self._telling.phase, b, w, s)
+            for a in others:
                 if _stands(a, event) and not (b.waits_always(a.agent.key) and not b.mbarrier):
-                    for s, found in early(cuts, b, a):
-                        yield self._told(found, self._telling.early, b, a, s)
-                    if b.copies:
+                    for s in others:
+                        if s is not a and new(b, a, s):
+                            yield self._told(early(cuts, b, a, s), self._telling.early, b, a, s)
+                    if b.copies and new(b, a):
                         yield self._told(landing(cuts, b, a), self._telling.landing, b, a)
 
     # --- help ------------------------------------------------------------------------------------------------------
@@ -233,6 +259,8 @@ class Answers:
                 self._cuts = Cuts(self.rows.facts)
                 self._telling = Telling(self._cuts)
             except Unanalysed as fault:
+                from cake_core.prove.executed import Executed  # which loads the event machine
+
                 self._cuts, self._executed = fault, Executed(self.rows, fault)
         if isinstance(self._cuts, Unanalysed):
             return _outside(self._cuts.what, self._cuts.span)
@@ -282,6 +310,8 @@ class Answers:
 
     def _replay(self, sizes: dict[str, int]) -> bool | None:
         """Whether the event machine goes wrong at some sizes too; None: it cannot run there."""
+        from cake_core.machine import MachineError, Scenario, explore  # only what is broken needs it
+
         cluster, clusters = sizes.pop("cluster.id", 0), sizes.pop("cluster.count", 1)
         try:
             outcome = explore(self.rows.facts, Scenario(sizes, cluster, clusters), limit_states=SMALL, limit_picks=BRIEF, seconds=None)
@@ -324,6 +354,12 @@ def _outside(why: str, at: Span | None = None) -> Answer:
 
 def _stands(s: Stream, event) -> bool:
     return any(x.event is event for x in s.sites)
+
+
+def _new(asked: set, cuts: Cuts, agents: tuple[str, ...], ctas: tuple[int, ...], *what) -> bool:
+    """Whether a question is the first of those that symmetries of the kernel make equal (`alike.py`). `what`: all of it but who and where."""
+    form = (cuts.alike.form(agents, ctas), what)
+    return form not in asked and not asked.add(form)
 
 
 def _named(given: Conditions) -> set[str] | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import z3
 
 from cake_core.facts.schema import Drain
-from cake_core.prove.numbers import ZERO
+from cake_core.prove.numbers import ZERO, name_of
 from cake_core.prove.protocol import Barrier, Protocol, Stream
 from cake_core.prove.text import Key
 from cake_core.prove.walk import Run, Site
@@ -30,8 +30,10 @@ class Cut:
     at: dict[str, list[z3.BoolRef]] = field(default_factory=dict)
     counts: dict[tuple[str, Key], z3.ArithRef] = field(default_factory=dict)
     positions: dict[str, list[z3.BoolRef]] = field(default_factory=dict)  # what holds of one agent's position
+    applied: dict[str, list[z3.ArithRef]] = field(default_factory=dict)  # opaque values and sums that stand there
     names: dict[str, str] = field(default_factory=dict)  # of agents, inside formulas
     _renaming: dict[str, list] = field(default_factory=dict)
+    _walks: dict[tuple, str] = field(default_factory=dict)  # who went this way first
 
     def __post_init__(self) -> None:
         for key, run in self.protocol.runs.items():
@@ -42,6 +44,25 @@ class Cut:
     def _position(self, key: str, run: Run) -> None:
         name = self.names[key] = f"A{len(self.names)}!"
         self._renaming[key] = renaming(run, f"@{name}")
+        like = self._walks.setdefault((*(s.number for s in run.sites), id(run.end.state)), key)
+        if like == key:
+            self._stands(key, run)
+            self.applied[key] = self.protocol.sums.applications.of(self.positions[key])
+            return
+        # The same walk by another agent: the same formulas, in its own unknowns.
+        theirs = self.names[like]
+        own = self.at[key] = [z3.Bool(f"at {name} {s.number}") for s in run.places]
+        counts = {what: x for (agent, what), x in self.counts.items() if agent == like}
+        variables = {name_of(x): x for x in counts.values()}
+        named = {n: z3.Int(n.replace(theirs, name)) for n in variables}
+        moved = [*zip(self.at[like], own, strict=True), *((x, named[n]) for n, x in variables.items())]
+        moved += [(then, now) for (_, then), (_, now) in zip(self._renaming[like], self._renaming[key], strict=True)]
+        self.positions[key] = z3.substitute(z3.And(self.positions[like]), *moved).children()
+        self.counts |= {(key, what): named[name_of(x)] for what, x in counts.items()}
+        self.applied[key] = [z3.substitute(a, *moved) for a in self.applied[like]]
+
+    def _stands(self, key: str, run: Run) -> None:
+        name = self.names[key]
         places = [z3.Bool(f"at {name} {s.number}") for s in run.places]
         self.at[key] = places
         holds = self.positions[key] = [z3.PbEq([(p, 1) for p in places], 1)]

@@ -15,7 +15,7 @@ from enum import Enum
 import z3
 
 from cake_core.ir.ranges import ANY
-from cake_core.prove.numbers import HEAD, OPAQUE, ZERO, literal
+from cake_core.prove.numbers import HEAD, OPAQUE, ZERO, literal, name_of
 from cake_core.prove.sums import Sums
 from cake_core.prove.text import Key
 
@@ -49,7 +49,7 @@ class Closing:
 
     def __post_init__(self) -> None:
         self.inside = z3.And(self.index >= 0, self.index < self.trips)
-        self.symbols = {str(h): k for k, h in self.heads.items()}
+        self.symbols = {name_of(h): k for k, h in self.heads.items()}
         self.after = {k: z3.simplify(self.after.get(k, ZERO)) for k in self.heads}
 
     def close(self) -> tuple[State, State, list[Key]]:
@@ -132,7 +132,7 @@ class Closing:
 
     def _set_anew(self, key: Key, counted: State) -> bool:
         """Whether what an iteration leaves does not depend on what it found there, from the second iteration on, and on nothing that is not known."""
-        after, own = self.after[key], str(self.heads[key])
+        after, own = self.after[key], name_of(self.heads[key])
         if any(s != own and self.symbols[s] not in counted for s in self.used(after)) or not self.visible(after):
             return False
         if own not in self.used(after):
@@ -148,12 +148,15 @@ class Closing:
         if key[0] not in ("read", "retired") or counter not in steps or not self.visible(self.after[key]):
             return None
         own, of, start = self.heads[key], self.heads[counter], self._start(key)
+        seen = {literal(z3.simplify(self.after[counter] - x)) for x in leaves(self.after[key])}  # the distances that a pass can leave
+        far = [(self.index, ZERO), (of, self._start(counter) + 2 * MOST_PENDING)]  # a first iteration that most distances are refuted by
         first = [(own, start), (of, self._start(counter)), (self.index, ZERO)]
         grown = z3.And(of >= self._start(counter), of == at[counter])  # a count never falls
         for how in (Kept.BEHIND, Kept.LATER):
-            for apart in range(MOST_PENDING + 1):
+            for apart in sorted(range(MOST_PENDING + 1), key=lambda n: n not in seen):
                 here, then = (self._kept(x, apart, start, how) for x in (of, self.after[counter]))
-                if not self.sums.holds(z3.substitute(self.after[key], (own, here)) == then, self.inside, grown):
+                kept = z3.substitute(self.after[key], (own, here)) == then
+                if z3.is_false(z3.simplify(z3.substitute(kept, *far))) or not self.sums.holds(kept, self.inside, grown):
                     continue
                 if how is Kept.BEHIND and z3.simplify(start - self._start(counter) + apart).eq(ZERO):
                     return counter, apart, Kept.ALWAYS
@@ -187,20 +190,8 @@ class Closing:
 
     def used(self, term: z3.ExprRef) -> list[str]:
         """Head symbols in a term, those that an opaque value hides too."""
-        out, seen, stack = {}, set(), [term]
-        while stack:
-            t = stack.pop()
-            if t.get_id() in seen:
-                continue
-            seen.add(t.get_id())
-            name = t.decl().name() if z3.is_app(t) and t.decl().kind() == z3.Z3_OP_UNINTERPRETED else ""
-            if name in self.symbols:
-                out[name] = None
-            for hidden in self.sums.numbers.hidden.get(name, ()):
-                if hidden in self.symbols:
-                    out[hidden] = None
-            stack.extend(t.children())
-        return list(out)
+        met, hidden = self.sums.numbers.mentioned.of(term), self.sums.numbers.hidden
+        return [s for s in self.symbols if s in met or any(s in hidden[n] for n in met if n in hidden)]
 
     def knot(self) -> list[Key]:
         """The fewest values that depend on no others but themselves."""
@@ -218,20 +209,8 @@ class Closing:
 
     def visible(self, term: z3.ExprRef) -> bool:
         """Whether no opaque value hides a head in the term: then putting something else for a head means what it says."""
-        stack, seen = [term], set()
-        while stack:
-            t = stack.pop()
-            if t.get_id() in seen:
-                continue
-            seen.add(t.get_id())
-            if (
-                z3.is_app(t)
-                and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
-                and any(h in self.symbols for h in self.sums.numbers.hidden.get(t.decl().name(), ()))
-            ):
-                return False
-            stack.extend(t.children())
-        return True
+        hidden = self.sums.numbers.hidden
+        return not any(h in self.symbols for n in self.sums.numbers.mentioned.of(term) for h in hidden.get(n, ()))
 
 
 def minus(a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:
@@ -240,6 +219,13 @@ def minus(a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:
         x, y = minus(a.arg(1), b), minus(a.arg(2), b)
         return x if x.eq(y) else z3.simplify(z3.If(a.arg(0), x, y))
     return z3.simplify(a - b)
+
+
+def leaves(term: z3.ArithRef) -> list[z3.ArithRef]:
+    """What a choice chooses between."""
+    if z3.is_app_of(term, z3.Z3_OP_ITE):
+        return [*leaves(term.arg(1)), *leaves(term.arg(2))]
+    return [term]
 
 
 def opaque(kind: str, keys: list[Key], heads: State, after: State, entry: State, sums: Sums, extra: str = "") -> State:
@@ -253,7 +239,7 @@ def opaque(kind: str, keys: list[Key], heads: State, after: State, entry: State,
             if k not in order:
                 order.append(k)
                 met = set(HEAD.findall(texts[k])).union(*(sums.numbers.hidden.get(u, ()) for u in OPAQUE.findall(texts[k])))
-                work += [h for h in heads if str(heads[h]) in met]
+                work += [h for h in heads if name_of(heads[h]) in met]
         full = " ; ".join([kind, key[1], *(f"{k[1]}: {texts[k]} from {entry.get(k, ZERO).sexpr()}" for k in order), extra])
         out[key] = sums.numbers.unknown(full, key[1], ANY).term
     return out

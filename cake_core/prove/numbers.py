@@ -42,6 +42,50 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+@dataclass(slots=True)
+class Mentioned:
+    """Names of unknowns and of functions in terms, remembered for each part of a term: by its id, which it keeps while the whole is held."""
+
+    met: dict[int, frozenset[str]] = field(default_factory=dict)
+    held: list[z3.ExprRef] = field(default_factory=list)
+
+    def of(self, term: z3.ExprRef) -> frozenset[str]:
+        key = term.get_id()
+        if key not in self.met:
+            self.held.append(term)
+            self._meet(term)
+        return self.met[key]
+
+    def _meet(self, term: z3.ExprRef) -> None:
+        stack = [(term, term.get_id(), None)]
+        while stack:
+            t, key, parts = stack.pop()
+            if key in self.met:
+                continue
+            if parts is None:
+                parts = [(c, c.get_id()) for c in t.children()]
+                if left := [(c, k, None) for c, k in parts if k not in self.met]:
+                    stack += [(t, key, parts), *left]
+                    continue
+            found = {self.met[k] for _, k in parts if self.met[k]}
+            names = next(iter(found)) if len(found) == 1 else frozenset().union(*found)
+            if (d := t.decl()).kind() == z3.Z3_OP_UNINTERPRETED and d.name() not in names:
+                names = names | {d.name()}
+            self.met[key] = names
+
+
+def solver() -> z3.Solver:
+    """For what this room asks. Of z3's two simplex cores the older one takes half the time of the newer on cuts of the zoo."""
+    out = z3.SolverFor("QF_UFLIA")
+    out.set("arith.solver", 2)
+    return out
+
+
+def name_of(t: z3.ExprRef) -> str:
+    """The name of an unknown. (`str` lays a term out as a person reads it, which takes longer.)"""
+    return t.decl().name()
+
+
 def literal(t: z3.ExprRef) -> int | None:
     return t.as_long() if z3.is_int_value(t) else None
 
@@ -73,6 +117,7 @@ class Numbers:
     defined: dict[str, tuple[list, z3.ArithRef]] = field(default_factory=dict)  # functions that stand for a term: its iterations and it
     exact: list[tuple[z3.ArithRef, z3.ArithRef]] = field(default_factory=list)  # what `known` leaves open: products, quotients by unknowns
     hidden: dict[str, frozenset[str]] = field(default_factory=dict)  # heads that an opaque value depends on
+    mentioned: Mentioned = field(default_factory=Mentioned)
     _made: dict[str, Num] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,18 +10,30 @@ from typing import TYPE_CHECKING
 from cake_core.facts import Row, Rows
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
+from cake_core.rules.engine import judge, predicates_of
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
 if TYPE_CHECKING:
     from cake_core.prove.answers import Answers
+    from cake_core.prove.beside import Beside
     from cake_core.prove.memory import Memory
+    from cake_core.rules import Rule
+
+#: Predicates about addresses, and about order. Others are decided by the rules' own room.
+ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint"})
+ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained"})
 
 
 @dataclass(slots=True)
 class Prover:
-    """Answers for one kernel."""
+    """Answers for one kernel. `rules`: those that will ask; with two `cores` a copy of this process proves a part of what they ask."""
 
     rows: Rows
+    rules: tuple[Rule, ...] = ()
+    cores: int = 1
+    _beside: Beside | None = None
+    _shared: bool = False  # whether the other core was thought of
+    _heard: bool = False  # whether it told what it proved of addresses
     _answers: Answers | None = None
     _memory: Memory | None = None
     _proofs: Proofs | None = None
@@ -42,16 +54,16 @@ class Prover:
         return self._once("drained", (), given, lambda: self._asked.drained(given))
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
-        return self._once("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))
+        return self._address("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))
 
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
-        return self._once("fits", (event,), given, lambda: self._places.fits(event, given))
+        return self._address("fits", (event,), given, lambda: self._places.fits(event, given))
 
     def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
-        return self._once("disjoint", (access, other), given, lambda: self._places.disjoint(access, other, given))
+        return self._address("disjoint", (access, other), given, lambda: self._places.disjoint(access, other, given))
 
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
-        return self._once(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
+        return self._address(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
 
     def may_hold(self, kernel: Row, given: Conditions = ()) -> Answer:
         return self._once("may_hold", (), given, lambda: self._places.may_hold(given))
@@ -66,6 +78,8 @@ class Prover:
 
     def close(self) -> None:
         """Keep what was proved for the next time."""
+        if self._beside is not None:
+            self._beside.close()
         if self._proofs is not None:
             self._proofs.save()
 
@@ -74,7 +88,7 @@ class Prover:
         if self._answers is None:
             from cake_core.prove.answers import Answers
 
-            self._answers = Answers(self.rows)
+            self._answers = Answers(self.rows, self._beside)
         return self._answers
 
     @property
@@ -92,10 +106,47 @@ class Prover:
         question = " ".join((name, *(r.id for r in rows), *map(_condition, given)))
         if self._proofs.has(question):
             return PROVED
+        self._share()
         answer = ask()
         if answer.standing is Standing.PROVED:
             self._proofs.add(question)
         return answer
+
+    # --- the other core --------------------------------------------------------------------------------------------
+
+    def _share(self) -> None:
+        """Start the other core's part, where nothing is known of the kernel yet and there is enough to prove."""
+        if self._shared:
+            return
+        self._shared = True
+        if self.cores > 1 and not self._proofs.known and self.rows["wait"]:
+            import z3  # noqa: F401  once, for both
+
+            from cake_core.prove.beside import Beside
+
+            self._beside = Beside.start(self._half)
+
+    def _half(self, beside: Beside) -> None:
+        """The copy's part: half of the sweep, and what rules ask of addresses."""
+        from cake_core.prove.answers import Answers
+
+        Answers(self.rows, beside).sweep()
+        self._proofs.fresh.clear()
+        judge((r for r in self.rules if (names := predicates_of(r)) & ADDRESSES and not names & ORDER), self.rows, self)
+        beside.tell("proved", sorted(self._proofs.fresh))
+
+    def _address(self, name: str, rows: tuple[Row, ...], given: Conditions, ask: Callable[[], Answer]) -> Answer:
+        """Asked here only where the other core has not proved it."""
+
+        def after() -> Answer:
+            if self._beside is not None and self._beside.half == 0 and not self._heard:
+                self._heard = True
+                self._asked.settle()
+                self._proofs.fresh.update(self._beside.hear("proved") or ())
+                return self._once(name, rows, given, ask)
+            return ask()
+
+        return self._once(name, rows, given, after)
 
 
 def _condition(g) -> str:

@@ -14,7 +14,7 @@ import z3
 
 from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
-from cake_core.prove.numbers import literal
+from cake_core.prove.numbers import literal, solver
 from cake_core.prove.sums import Sums
 
 #: Steps of one try (`rlimit`), and tries in all.
@@ -45,7 +45,7 @@ class _Search:
         self.numbers = sums.numbers
         met = sums.applications.of(assertions)
         self.prefixes = [(app, sums.families[n].step) for app in met if (n := app.decl().name()) in sums.families and sums.families[n].invariant]
-        self.solver = z3.SolverFor("QF_UFLIA")
+        self.solver = solver()
         self.solver.set("rlimit", STEPS)
         self.solver.add(*assertions)
 

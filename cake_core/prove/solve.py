@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,9 +11,11 @@ from enum import StrEnum
 import z3
 
 from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Facts, Wait, events
+from cake_core.ir.nodes import Expr
 from cake_core.prove.agents import agents_of
+from cake_core.prove.alike import Alike
 from cake_core.prove.cut import Cut
-from cake_core.prove.numbers import Numbers, digest
+from cake_core.prove.numbers import Env, Numbers, digest, solver
 from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
 from cake_core.prove.smallest import smallest
@@ -61,12 +64,12 @@ class Cuts:
     sums: Sums = field(init=False)
     protocol: Protocol = field(init=False)
     cut: Cut = field(init=False)
+    alike: Alike = field(init=False)
     asked: int = 0
     collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
-    proved: set[str] = field(default_factory=set)  # queries without a cut, by content
+    proved: Proved = field(init=False)
     _views: dict[frozenset, View] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict)
-    _relations: dict[tuple, str] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int], tuple[Expr, Env, z3.ArithRef]] = field(default_factory=dict)
     _partners: dict[str, set[str]] | None = None
 
     def __post_init__(self) -> None:
@@ -74,6 +77,8 @@ class Cuts:
         self.sums = Sums(Numbers(self.facts))
         self.protocol = Protocol(self.facts, self.sums, runs_of(agents_of(self.facts), self.facts, self.sums))
         self.cut = Cut(self.protocol)
+        self.alike = Alike(self.protocol)
+        self.proved = Proved(self)
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -95,8 +100,7 @@ class Cuts:
             self.collecting.append((tuple(state), agents, near))
             return NONE
         for among in self.ranges(agents, near):
-            key = self.key(among, state)
-            if key in self.proved:
+            if self.proved.has(among, state):
                 return NONE
             self.asked += 1
             view = self.view(frozenset(among))
@@ -107,7 +111,7 @@ class Cuts:
                 found = self._small(view.solver, found, agents, state)
             view.solver.pop()
             if found.result is Result.NONE:
-                self.proved.add(key)
+                self.proved.add(among, state)
                 return found
         return found
 
@@ -115,29 +119,40 @@ class Cuts:
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
         return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
 
+    def number(self, e: Expr, env: Env) -> z3.ArithRef:
+        """An expression of a place as a term of its run."""
+        key = id(e), id(env)
+        if key not in self._numbers:
+            self._numbers[key] = e, env, z3.simplify(self.sums.numbers.number(e, env).term)
+        return self._numbers[key][2]
+
     # --- solvers ---------------------------------------------------------------------------------------------------
 
     def _fresh(self) -> z3.Solver:
-        s = z3.SolverFor("QF_UFLIA")
+        s = solver()
         s.set("rlimit", self.rlimit)
         return s
 
     def view(self, among: frozenset[str]) -> View:
         if among not in self._views:
-            terms = [*self.sums.numbers.known, *(t for key in sorted(among) for t in self.cut.positions[key]), *self.cut.consistent(among)]
+            terms = [*self.sums.numbers.known, *self.cut.consistent(among)]
             view = self._views[among] = View(self._fresh(), set())
-            view.solver.add(*terms, *self.sums.lemmas(terms, view.seen))
+            lemmas = self.sums.lemmas(terms, view.seen, [a for key in sorted(among) for a in self.cut.applied[key]])
+            view.solver.add(*terms, *(t for key in sorted(among) for t in self.cut.positions[key]), *lemmas)
         return self._views[among]
 
     def ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
         own = tuple(dict.fromkeys(agents))
-        found = [own, *((*own, between) for between in self._between(frozenset(own)))]
+        found = [(*own, between) for between in self._between(frozenset(own))]
+        if not found or any(b in self._partners[a] for a, b in itertools.pairwise(own)) or len(own) == 1:
+            found.insert(0, own)  # agents that share no barrier say nothing of each other
         if not near and all(len(among) < len(self.protocol.runs) for among in found):
             found.append((*own, *(k for k in self.protocol.runs if k not in own)))
         yield from found
 
     def _between(self, own: frozenset[str]) -> list[str]:
-        """Two agents that share a barrier with each of `own`, those with most partners first."""
+        """Two agents that share a barrier with each of `own`. What agents of one role know of each other comes from another role; what an agent
+        of another role knows of a warp, from that warp's sisters: these first, then those with most partners."""
         if self._partners is None:
             self._partners = {k: set() for k in self.protocol.runs}
             for b in self.protocol.barriers.values():
@@ -147,21 +162,54 @@ class Cuts:
                             self._partners[w.agent.key].add(s.agent.key)
                             self._partners[s.agent.key].add(w.agent.key)
         found = [k for k in self.protocol.runs if k not in own and all(k in self._partners[o] for o in own)]
-        return sorted(found, key=lambda k: (-len(self._partners[k]), k))[:2]
+        agents = {k: r.agent for k, r in self.protocol.runs.items()}
+        roles, places = {agents[o].role.name for o in own}, {agents[o].place for o in own}
 
-    def key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
-        """A query as text, its agents named by their order: the same for agents that do the same."""
-        names = {self.cut.names[a]: f"X{n}!" for n, a in enumerate(among)}
+        def far(k: str) -> bool:
+            return agents[k].role.name in roles if len(roles) == 1 else agents[k].place not in places
+
+        return sorted(found, key=lambda k: (far(k), -len(self._partners[k]), k))[:2]
+
+
+@dataclass(slots=True)
+class Proved:
+    """Queries without a cut. A query is known by its text, in which agents are named by their order, so it stands for those of agents
+    that do the same; texts are written where another query of the same shape is there to compare with."""
+
+    cuts: Cuts
+    _open: dict[tuple, list[tuple[tuple[str, ...], list[z3.BoolRef]]]] = field(default_factory=dict)  # by shape
+    _known: dict[tuple, set[str]] = field(default_factory=dict)
+    _texts: dict[str, str] = field(default_factory=dict)
+    _relations: dict[tuple, str] = field(default_factory=dict)
+
+    def add(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> None:
+        self._open.setdefault(self._shape(among, state), []).append((among, state))
+
+    def has(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> bool:
+        shape = self._shape(among, state)
+        waiting = self._open.get(shape)
+        known = self._known.setdefault(shape, set())
+        if waiting:
+            known.update(self._key(*query) for query in waiting)
+            waiting.clear()
+        return bool(known) and self._key(among, state) in known
+
+    def _shape(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> tuple:
+        return (*(id(self.cuts.protocol.runs[a].end.state) for a in among), *((t.decl().kind(), t.num_args()) for t in state))
+
+    def _key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
+        cut = self.cuts.cut
+        names = {cut.names[a]: f"X{n}!" for n, a in enumerate(among)}
 
         def canonical(text: str) -> str:
             return _AGENT.sub(lambda m: names.get(m.group(), m.group()), text)
 
         for a in among:
             if a not in self._texts:
-                own = self.cut.names[a]
-                self._texts[a] = digest("\n".join(t.sexpr() for t in self.cut.positions[a]).replace(own, "X!"))
+                own = cut.names[a]
+                self._texts[a] = digest("\n".join(t.sexpr() for t in cut.positions[a]).replace(own, "X!"))
         if among not in self._relations:
-            self._relations[among] = digest("\n".join(sorted(canonical(t.sexpr()) for t in self.cut.consistent(frozenset(among)))))
+            self._relations[among] = digest("\n".join(sorted(canonical(t.sexpr()) for t in cut.consistent(frozenset(among)))))
         asked = "\n".join(canonical(t.sexpr()) for t in state)
         return digest("\n".join([*(self._texts[a] for a in among), self._relations[among], asked]))
 

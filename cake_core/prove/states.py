@@ -9,91 +9,29 @@ in flight       something that was started may still run when its role, or its C
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import z3
 
-from cake_core.effects import Issuer, Mode
-from cake_core.facts.schema import Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit, WithGroup
-from cake_core.ir.nodes import Expr, Int
-from cake_core.ir.plan import Placed, slot_cells
-from cake_core.machine.places import QUARTERS
-from cake_core.prove.agents import Agent
+from cake_core.effects import Issuer
+from cake_core.facts.schema import Access, By, WithBytes, WithCommit, WithGroup
 from cake_core.prove.cut import Moment
-from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import Barrier, Stream, destinations
 from cake_core.prove.received import Sent
 from cake_core.prove.solve import NONE, Cuts, Found, Result
-from cake_core.prove.text import LANES, Key, Unanalysed, copied
-from cake_core.prove.walk import Run, Site
-
-
-Number = Callable[[Expr], z3.ArithRef]  # a term for an index, at the position of who touches
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One access of one agent, at one CTA's memory; `number`: which act of its event."""
-
-    run: Run
-    site: Site
-    number: int
-    access: Access
-    cta: int
-
-    @property
-    def agent(self) -> Agent:
-        return self.run.agent
-
-    @property
-    def key(self) -> str:
-        return self.run.agent.key
-
-    @property
-    def asynchronous(self) -> bool:
-        return not isinstance(self.access.completion, AtOnce)
-
-    @property
-    def lanes(self) -> str:
-        """The queue of its warp's lanes, of what is over at once (`text.LANES`)."""
-        return LANES[self.site.event.by is By.ALL]
-
-    @property
-    def writes(self) -> bool:
-        return self.access.mode is Mode.WRITE
-
-
-def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
-    """All executors of one act of an event. What a warpgroup does together is one operation, its first warp's."""
-    out = []
-    for run in cuts.protocol.runs.values():
-        for site in run.sites:
-            if site.event is event and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
-                out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent)]
-    return out
-
-
-def memories(access: Access, agent: Agent) -> tuple[int, ...]:
-    """Ranks of the CTAs whose memory an access touches."""
-    if isinstance(access.completion, WithBytes) and access.mode is Mode.WRITE and access.completion.mask is not None:
-        return destinations(access.completion, agent)
-    if access.cta is None:
-        return (agent.cta,)
-    if not isinstance(access.cta, Int):
-        raise Unanalysed("the CTA whose memory is touched is not a constant")
-    return (access.cta.value,)
-
+from cake_core.prove.text import Key, Unanalysed, copied
+from cake_core.prove.uses import Use, at_cut, shared, uses_of
+from cake_core.prove.walk import Site
 
 # --- phases ------------------------------------------------------------------------------------------------------
 
 
-def ahead(cuts: Cuts, b: Barrier, w: Stream) -> Iterator[tuple[Stream, Found]]:
-    """The wait that comes next while the phase before the one that it is for is not complete: its parity says that of the one before that."""
+def ahead(cuts: Cuts, b: Barrier, w: Stream, s: Stream) -> Found:
+    """The wait that comes next while a stream has not done its part of the phase before the one that it is for: its parity says that of
+    the one before that."""
     cut = cuts.cut
     goal = cut.awaited(b, w, cut.count(w.agent.key, w.key)) - b.stages
-    for s in (*b.arrivals, *b.copies):
-        yield s, cuts.consistent([cut.place(w), goal >= 0, z3.Not(cut.done(b, s, goal))], w.agent.key, s.agent.key)
+    return cuts.consistent([cut.place(w), goal >= 0, z3.Not(cut.done(b, s, goal))], w.agent.key, s.agent.key)
 
 
 def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
@@ -107,15 +45,13 @@ def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
     return cuts.consistent([cut.place(w), goal >= 0, cut.complete(b, goal, cuts.protocol.runs)], *cuts.protocol.runs)
 
 
-def early(cuts: Cuts, b: Barrier, a: Stream) -> Iterator[tuple[Stream, Found]]:
+def early(cuts: Cuts, b: Barrier, a: Stream, s: Stream) -> Found:
     """The arrival, or the copy, that comes next while another one is missing in the phase before its own. Who stands in front of a meeting
     has not come to it."""
     cut = cuts.cut
     ordinal = cut.count(a.agent.key, a.key) - b.stages
-    for s in (*b.arrivals, *b.copies):
-        if s is not a:
-            missing = z3.Not(cut.done(b, s, ordinal)) if b.mbarrier else cut.count(s.agent.key, s.key) <= ordinal
-            yield s, cuts.consistent([cut.place(a), ordinal >= 0, missing], a.agent.key, s.agent.key)
+    missing = z3.Not(cut.done(b, s, ordinal)) if b.mbarrier else cut.count(s.agent.key, s.key) <= ordinal
+    return cuts.consistent([cut.place(a), ordinal >= 0, missing], a.agent.key, s.agent.key)
 
 
 def landing(cuts: Cuts, b: Barrier, a: Stream) -> Found:
@@ -156,16 +92,16 @@ def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         theirs, count = then.here, then.count(access) if one else None
     else:
         state.append(cut.at[first.key][first.site.number])
-        theirs, count = _at(cuts, first), cut.count(first.key, access) if one else None
+        theirs, count = at_cut(cuts, first), cut.count(first.key, access) if one else None
     if same_bytes:
-        shared = _shared(cuts, late, _at(cuts, late), first, theirs)
-        if shared is None:
+        common = shared(cuts, late, at_cut(cuts, late), first, theirs)
+        if common is None:
             return NONE
-        state += shared
+        state += common
         if one:  # in one execution each warp has its own part of the tile: the primitive's lane map
             state.append(cut.count(late.key, access) != count)
         if late.agent is not first.agent and _divided_alike(late, first):
-            if z3.is_false(apart := _elsewhere(cuts, late, _at(cuts, late), first, theirs)):
+            if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, theirs)):
                 return NONE
             state.append(apart)
     return cuts.consistent(state, late.key, first.key)
@@ -186,14 +122,14 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
                 z3.Implies(cut.place(s), cut.count(late.key, m.key) <= cut.count(first.key, s.key)) for m in mine if late.agent is not first.agent
             ]
     if same_bytes:
-        shared = _shared(cuts, late, _at(cuts, late), first, then.here)
-        if shared is None:
+        common = shared(cuts, late, at_cut(cuts, late), first, then.here)
+        if common is None:
             return NONE
-        state += shared
+        state += common
         if _one_statement(late, first):
             state.append(cut.count(late.key, access) != then.count(access))
         if _divided_alike(late, first):
-            if z3.is_false(apart := _elsewhere(cuts, late, _at(cuts, late), first, then.here)):
+            if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, then.here)):
                 return NONE
             state.append(apart)
     return cuts.consistent(state, late.key, first.key)
@@ -334,102 +270,3 @@ def _elsewhere(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> z3.BoolRef:
 
     boxes = zip(a.access.region.box, b.access.region.box, strict=True)
     return z3.simplify(z3.Or([number(x.lo, a, at_a) != number(y.lo, b, at_b) for x, y in boxes]))
-
-
-# --- places ------------------------------------------------------------------------------------------------------
-
-
-def may_share(facts: Facts, a: Region, b: Region) -> bool:
-    """Whether two regions lie in one buffer, or in buffers that share bytes."""
-    if a.name == b.name:
-        return True
-    if a.memory != b.memory or a.memory not in ("shared", "tensor"):
-        return False
-    x, y = (_plan(facts, r).cells for r in (a, b))
-    return x.start < y.stop and y.start < x.stop
-
-
-def apart(a: Use, b: Use) -> bool:
-    """Whether two threads' accesses reach no cell in common, whatever their tiles: of tensor memory, a warp reaches the quarter of the
-    lanes that its number in the CTA names (PTX ISA, tensor memory, access restrictions)."""
-    if a.access.region.memory != "tensor" or isinstance(a.access.completion, WithCommit) or isinstance(b.access.completion, WithCommit):
-        return False
-    return not _quarters(a.agent) & _quarters(b.agent)
-
-
-def _quarters(agent: Agent) -> set[int]:
-    plan = agent.role.plan
-    first = plan.first + agent.instance * plan.warps + (not agent.first and not agent.apart)
-    return {(first + k) % QUARTERS for k in range(agent.warps)}
-
-
-def _plan(facts: Facts, region: Region) -> Placed:
-    return (facts.buffers if region.memory == "shared" else facts.columns)[region.name]
-
-
-def _at(cuts: Cuts, use: Use):
-    return lambda term: cuts.cut.here(use.key, term)
-
-
-def _shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
-    """That two places share bytes; None: they surely do not."""
-    x, y = a.access.region, b.access.region
-    plan = _plan(cuts.facts, x)
-
-    def number(e, use: Use, at) -> z3.ArithRef:
-        return at(z3.simplify(cuts.sums.numbers.number(e, use.site.env).term))
-
-    if x.name != y.name:
-        return _mates(cuts.facts, x, y, lambda e: number(e, a, at_a), lambda e: number(e, b, at_b))
-    out = []
-    for i, j, slots in zip(x.slot, y.slot, plan.slots, strict=False):
-        same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots, f"k{len(out)}")
-        if same is None:
-            return None
-        out += same
-    for d, e in zip(x.box, y.box, strict=False):
-        lo_a, lo_b = number(d.lo, a, at_a), number(e.lo, b, at_b)
-        meets = z3.simplify(z3.And(lo_a < lo_b + number(e.size, b, at_b), lo_b < lo_a + number(d.size, a, at_a)))
-        if z3.is_false(meets):
-            return None
-        if not z3.is_true(meets):
-            out.append(meets)
-    return out
-
-
-def _mates(facts: Facts, x: Region, y: Region, at_x: Number, at_y: Number) -> list[z3.BoolRef] | None:
-    """That slots of two buffers share cells, whatever the parts of them: rings that lie on each other slot by slot, or ranges of cells."""
-    a, b = _plan(facts, x), _plan(facts, y)
-    if len(x.slot) == len(y.slot) == 1 and a.slots == b.slots and a.cells == b.cells:
-        return _same_slot(at_x(x.slot[0]), at_y(y.slot[0]), a.slots[0], "k0")
-    (lo, n), (first, m) = _cells(a, x, at_x), _cells(b, y, at_y)
-    meets = z3.simplify(z3.And(lo < first + m, first < lo + n))
-    return None if z3.is_false(meets) else [] if z3.is_true(meets) else [meets]
-
-
-def _cells(plan: Placed, region: Region, at: Number) -> tuple[z3.ArithRef, int]:
-    """The first cell of the slots that a region names, and how many there are."""
-    indices = [at(e) for e in region.slot[: len(plan.slots)]]
-    size, first = len(slot_cells(plan, (0,) * len(indices))), z3.IntVal(plan.cells.start)
-    for n, i in enumerate(indices):
-        first += i * len(slot_cells(plan, (0,) * (n + 1)))
-    return first, size
-
-
-def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:
-    """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
-    (a, m), (b, n) = _residue(i), _residue(j)
-    x, y = literal(i), literal(j)
-    if x is not None and y is not None:
-        return [] if x == y else None
-    if m is None and n is None or {m, n} - {None, slots}:
-        return [i == j]
-    if m is None and not (x is not None and x < slots) or n is None and not (y is not None and y < slots):
-        return [i == j]
-    return [a - b == slots * z3.Int(turns)]
-
-
-def _residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
-    if z3.is_app_of(t, z3.Z3_OP_MOD) and (m := literal(t.arg(1))) is not None:
-        return t.arg(0), m
-    return t, None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import z3
 
-from cake_core.prove.numbers import ITERATION, ZERO, Numbers, digest, literal
+from cake_core.prove.numbers import ITERATION, ZERO, Mentioned, Numbers, digest, literal, name_of, solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,7 @@ class Sums:
     families: dict[str, Family] = field(default_factory=dict)
     applications: Applications = field(default_factory=lambda: Applications())
     divided: dict[str, int] = field(default_factory=dict)  # families of whose every step a number is a divisor
+    _families: dict[tuple[str, int], tuple[z3.ArithRef, tuple[Family, int]]] = field(default_factory=dict)  # by index and step, which is held
     _pairs: dict[tuple[int, int], list[z3.BoolRef]] = field(default_factory=dict)
     _solver: z3.Solver | None = None
     _told: int = 0  # how much of what is known the solver has
@@ -62,7 +63,7 @@ class Sums:
     def _ask(self, term: z3.ExprRef, *given: z3.BoolRef) -> tuple[z3.CheckSatResult, z3.ModelRef | None]:
         """Whether a condition can hold, or a number be, with what is known; and how."""
         if self._solver is None:
-            self._solver = z3.SolverFor("QF_UFLIA")
+            self._solver = solver()
             self._solver.set("rlimit", 400_000)
         self._solver.add(*self.numbers.known[self._told :])
         self._told = len(self.numbers.known)
@@ -99,7 +100,7 @@ class Sums:
             test, a, b = atom.children()
             x, y = literal(a), literal(b)
             if x is not None and y is not None:
-                if (count := counted(test, index, n)) is not None:
+                if (count := counted(test, index, n, self.numbers.mentioned)) is not None:
                     return x * count + y * (n - count)
                 if low := min(x, y):  # what each step adds is no matter of the family, of whose steps the least is to be known
                     return self._atom(z3.If(test, z3.IntVal(x - low), z3.IntVal(y - low)), index, n) + low * n
@@ -108,15 +109,19 @@ class Sums:
 
     def family(self, step: z3.ArithRef, index: z3.ArithRef) -> tuple[Family, int]:
         """The family whose steps are `step`, up to a constant: the second number, once a step."""
+        own = name_of(index)
+        if (known := self._families.get((own, step.get_id()))) is None:
+            known = self._families[own, step.get_id()] = step, self._family(step, own)
+        return known[1]
+
+    def _family(self, step: z3.ArithRef, own: str) -> tuple[Family, int]:
         text = step.sexpr()
-        own = str(index)
         key = f"P!{digest(f'{own} {text}')}"
         if key not in self.families:
-            like = self._alike(step, own)
-            if like is not None:
+            if (like := self._alike(step, own)) is not None:
                 return like
             met = set(ITERATION.findall(text))
-            least = next((c for c in (1, 0) if self.holds(step >= c, index >= 0)), -1)
+            least = next((c for c in (1, 0) if self.holds(step >= c, z3.Int(own) >= 0)), -1)
             self.families[key] = Family(key, own, tuple(sorted(met - {own})), step, least, own not in met)
         return self.families[key], 0
 
@@ -133,15 +138,15 @@ class Sums:
 
     # --- lemmas ----------------------------------------------------------------------------------------------------
 
-    def lemmas(self, terms: list[z3.ExprRef], seen: set | None = None) -> list[z3.BoolRef]:
-        """What holds of the opaque values and prefixes in `terms`; with `seen`, only of what is new to it."""
+    def lemmas(self, terms: list[z3.ExprRef], seen: set | None = None, applied: Iterable[z3.ArithRef] = ()) -> list[z3.BoolRef]:
+        """What holds of the opaque values and prefixes in `terms`, and of those `applied`; with `seen`, only of what is new to it."""
         seen = set() if seen is None else seen
         out = []
         by_family: dict[str, list] = {}
         fresh: set = set()
-        work = list(terms)
-        while work:
-            batch, work = self.applications.of(work), []
+        batch = [*self.applications.of(terms), *applied]
+        while batch:
+            work = []
             for app in batch:
                 if app.get_id() in fresh:
                     continue
@@ -166,6 +171,7 @@ class Sums:
                             out.append(z3.Implies(app.arg(0) >= 0, app >= 0))
                             if self.families[name].least > 0:
                                 out.append(z3.Implies(app.arg(0) >= 0, app >= app.arg(0)))
+            batch = self.applications.of(work)
         old = list(seen)
         for name, apps in by_family.items():
             before = [a for a in old if a.decl().name() == name]
@@ -174,8 +180,7 @@ class Sums:
             )
             for a, b in pairs:
                 out += self._pair(self.families[name], a, b)
-        for app in self.applications.of(terms):
-            seen.add(app)
+        seen.update(self.applications.of(terms), applied)
         for apps in by_family.values():
             seen.update(apps)
         return out
@@ -225,10 +230,10 @@ def linear(term: z3.ArithRef) -> list[tuple[z3.ArithRef | None, int]]:
     return [(a, c) for a, c in out if c != 0]
 
 
-def counted(test: z3.BoolRef, index: z3.ArithRef, n: z3.ArithRef) -> z3.ArithRef | None:
+def counted(test: z3.BoolRef, index: z3.ArithRef, n: z3.ArithRef, mentioned: Mentioned) -> z3.ArithRef | None:
     """How many i in 0 .. n - 1 satisfy `test`, a bound on `index` by something that does not depend on it; None: another test."""
     if z3.is_not(test):
-        inner = counted(test.arg(0), index, n)
+        inner = counted(test.arg(0), index, n, mentioned)
         return None if inner is None else n - inner
     kinds = {z3.Z3_OP_LE: "<=", z3.Z3_OP_LT: "<", z3.Z3_OP_GE: ">=", z3.Z3_OP_GT: ">", z3.Z3_OP_EQ: "=="}
     kind = kinds.get(test.decl().kind())
@@ -238,7 +243,7 @@ def counted(test: z3.BoolRef, index: z3.ArithRef, n: z3.ArithRef) -> z3.ArithRef
     for atom, factor in linear(test.arg(0) - test.arg(1)):
         if atom is not None and atom.eq(index):
             sign = factor
-        elif atom is not None and _mentions(atom, index):
+        elif atom is not None and name_of(index) in mentioned.of(atom):
             return None
         else:
             rest.append(factor if atom is None else factor * atom)
@@ -271,40 +276,36 @@ def _max(a, b):
     return z3.If(a >= b, a, b)
 
 
-def _mentions(term: z3.ExprRef, name: z3.ExprRef) -> bool:
-    if term.eq(name):
-        return True
-    return any(_mentions(c, name) for c in term.children())
-
-
 @dataclass(slots=True)
 class Applications:
-    """Applications of uninterpreted functions in terms, remembered: by the id of a term, which it keeps while it is held."""
+    """Applications of uninterpreted functions in terms, remembered for each part of a term: by its id, which it keeps while the whole is held."""
 
-    met: dict[int, tuple[z3.ExprRef, tuple[z3.ArithRef, ...]]] = field(default_factory=dict)
+    met: dict[int, tuple[z3.ArithRef, ...]] = field(default_factory=dict)
+    held: list[z3.ExprRef] = field(default_factory=list)
 
     def of(self, terms: Iterable[z3.ExprRef]) -> list[z3.ArithRef]:
         """Those of some terms, inner ones too, each once."""
         out: dict[int, z3.ArithRef] = {}
         for term in terms:
-            key = term.get_id()
-            if key not in self.met:
-                self.met[key] = term, tuple(_inside(term))
-            for app in self.met[key][1]:
+            if term.get_id() not in self.met:
+                self.held.append(term)
+                self._meet(term)
+            for app in self.met[term.get_id()]:
                 out[app.get_id()] = app
         return list(out.values())
 
-
-def _inside(term: z3.ExprRef) -> list[z3.ArithRef]:
-    seen, out, stack = set(), [], [term]
-    while stack:
-        t = stack.pop()
-        key = t.get_id()
-        if key in seen:
-            continue
-        seen.add(key)
-        if z3.is_app(t) and (n := t.num_args()):
-            if t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                out.append(t)
-            stack.extend(t.arg(i) for i in range(n))
-    return out
+    def _meet(self, term: z3.ExprRef) -> None:
+        stack = [(term, term.get_id(), None)]
+        while stack:
+            t, key, parts = stack.pop()
+            if key in self.met:
+                continue
+            if parts is None:
+                parts = [(c, c.get_id()) for c in t.children()]
+                if left := [(c, k, None) for c, k in parts if k not in self.met]:
+                    stack += [(t, key, parts), *left]
+                    continue
+            inner = {app.get_id(): app for _, k in parts for app in self.met[k]}
+            if parts and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
+                inner[key] = t
+            self.met[key] = tuple(inner.values())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import z3
 
+from cake_core.prove.beside import Beside
 from cake_core.prove.solve import Cuts
 
 
@@ -23,8 +24,8 @@ class Asked:
     near: bool
 
 
-def sweep(cuts: Cuts, questions: list[Asked]) -> set[int]:
-    """Numbers of the questions of which it is sure that there is no such cut."""
+def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> set[int]:
+    """Numbers of the questions of which it is sure that there is no such cut. `beside`: who asks every other query meanwhile."""
     safe: set[int] = set()
     ranges = [list(cuts.ranges(q.agents, q.near)) for q in questions]
     for level in range(max(map(len, ranges), default=0)):
@@ -33,16 +34,26 @@ def sweep(cuts: Cuts, questions: list[Asked]) -> set[int]:
             if n not in safe and level < len(of):
                 among = of[level] if len(of[level]) < len(cuts.protocol.runs) else tuple(cuts.protocol.runs)
                 groups.setdefault(among, []).append(n)
-        for among, numbers in groups.items():
-            safe |= _none(cuts, among, {n: z3.And(questions[n].state) for n in numbers})
+
+        def none(half: int, step: int, groups=groups) -> set[int]:
+            asked = list(groups.items())[half::step]
+            return set().union(*(_none(cuts, among, {n: z3.And(questions[n].state) for n in numbers}) for among, numbers in asked))
+
+        if beside is None:
+            safe |= none(0, 1)
+            continue
+        mine = none(beside.half, 2)
+        theirs = beside.exchange("safe", sorted(mine))
+        if theirs is None:  # it has gone: its half is asked here
+            theirs, beside = none(1 - beside.half, 2), None
+        safe |= mine | set(theirs)
     return safe
 
 
 def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, z3.BoolRef]) -> set[int]:
     """Those of the states that no consistent cut of some agents has."""
     open_ = dict(states)
-    key = cuts.key(among, list(open_.values()))
-    if key in cuts.proved:
+    if cuts.proved.has(among, list(states.values())):
         return set(states)
     view = cuts.view(frozenset(among))
     view.solver.push()
@@ -51,7 +62,7 @@ def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, z3.BoolRef]) -> 
         open_ = left
     view.solver.pop()
     if len(open_) == len(states):
-        cuts.proved.add(key)
+        cuts.proved.add(among, list(states.values()))
     return set(open_)
 
 

@@ -20,7 +20,7 @@ from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, at_least
 from cake_core.prove.agents import Agent, Constants, specialise
 from cake_core.prove.loops import Closing, State, opaque
-from cake_core.prove.numbers import ZERO, Env, Num, digest, literal
+from cake_core.prove.numbers import ZERO, Env, Num, digest, literal, name_of
 from cake_core.prove.received import Talk, Talks
 from cake_core.prove.sums import Sums
 from cake_core.prove.text import Counting, Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised
@@ -85,7 +85,7 @@ class Run:
 
     def __post_init__(self) -> None:
         met = {f.index.get_id(): f.index for s in self.sites for f in s.frames}
-        self.iterations = dict(sorted((str(i), i) for i in met.values()))
+        self.iterations = dict(sorted((name_of(i), i) for i in met.values()))
 
     @property
     def places(self) -> list[Site]:
@@ -148,7 +148,7 @@ class _Walker:
 
     def _index(self, f: Frame) -> Num:
         if f.stride is None:
-            return self.sums.numbers.unknown(f"index {f.index}", f.loop.var, ANY)
+            return self.sums.numbers.unknown(f"index {name_of(f.index)}", f.loop.var, ANY)
         first = literal(f.first)
         return Num(z3.simplify(f.first + f.index * f.stride), at_least(first) if first is not None and f.stride > 0 else ANY)
 
@@ -207,7 +207,7 @@ class _Walker:
                 return self._message(sent.text(self.agent.cta), frames[-1])
             self.own = True
             who = self.agent.key if s.each else self.agent.place
-            its = " ".join(str(f.index) for f in frames)
+            its = " ".join(name_of(f.index) for f in frames)
             return self.sums.numbers.unknown(f"{who} event {e.id} {s.name} {its}", s.name, s.range).term
         return z3.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
 
@@ -343,7 +343,7 @@ class _Walker:
         n = self.sums.numbers
         lo, hi, step = (n.number(specialise(x, self.constants), env) for x in (l.lo, l.hi, l.step))
         key = f"{lo.term.sexpr()} .. {hi.term.sexpr()} step {step.term.sexpr()}"
-        within = " ".join(str(f.index) for f in frames)
+        within = " ".join(name_of(f.index) for f in frames)
         index = z3.Int(f"it!{digest(f'{within} {key}')}")
         stride = literal(step.term)
         if stride is not None and stride >= 1:
@@ -366,13 +366,13 @@ class _Walker:
         at, behind = dict(entry), dict(entry)
         left = [k for k in moved if k[0] == "var" and k in entry]  # other names live in the body alone
         while left:
-            heads = {k: z3.Int(f"h!{frame.index}.{k[1]}!") for k in left}
+            heads = {k: z3.Int(f"h!{name_of(frame.index)}.{k[1]}!") for k in left}
             body = self.block(l.body, {**at, **heads}, inner, (), record=False)
             closing = Closing(self.sums, frame.index, frame.trips, entry, heads, body)
             first, last, still = closing.close()
             if len(still) == len(left):  # values that decide each other, such as a search through a table
                 knot = closing.knot()
-                values = opaque(f"loop {frame.index}", knot, heads, body, entry, self.sums, str(frame.index))
+                values = opaque(f"loop {name_of(frame.index)}", knot, heads, body, entry, self.sums, name_of(frame.index))
                 first = {k: z3.If(frame.index == 0, entry[k], values[k]) for k in knot}
                 last = {k: z3.If(frame.trips == 0, entry[k], z3.substitute(values[k], (frame.index, frame.trips))) for k in knot}
                 still = [k for k in left if k not in knot]
@@ -381,7 +381,7 @@ class _Walker:
             left = still
         counts = [k for k in moved if k[0] != "var"]
         if counts:
-            heads = {k: z3.Int(f"h!{frame.index}.{number}!") for number, k in enumerate(counts)}
+            heads = {k: z3.Int(f"h!{name_of(frame.index)}.{number}!") for number, k in enumerate(counts)}
             body = self.block(l.body, {**at, **heads}, inner, (), record=False)
             first, last, left = Closing(self.sums, frame.index, frame.trips, entry, heads, body).close()
             if left:

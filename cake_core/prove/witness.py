@@ -11,8 +11,8 @@ from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Mee
 from cake_core.prove.cut import Moment
 from cake_core.prove.protocol import Barrier, Stream, meeting_name
 from cake_core.prove.solve import Cuts
-from cake_core.prove.states import Use
 from cake_core.prove.text import Key
+from cake_core.prove.uses import Use
 from cake_core.prove.walk import Frame, Run, Site
 from cake_core.rules.predicates import Answer, Standing
 

@@ -278,6 +278,16 @@ def asks(node: ast.Node | None, definitions: Mapping[str, Definition]) -> bool:
     return any(asks(k, definitions) for k in ast.kids(node))
 
 
+def asked(node: ast.Node | None, definitions: Mapping[str, Definition]) -> frozenset[str]:
+    """The predicates that stand in it."""
+    if node is None or not asks(node, definitions):
+        return frozenset()
+    inner = frozenset().union(*(asked(k, definitions) for k in ast.kids(node)))
+    if isinstance(node, ast.Call) and node.name in definitions:
+        return inner | asked(definitions[node.name].body, definitions)
+    return inner | {node.name} if isinstance(node, ast.Call) and node.name in SIGNATURES else inner
+
+
 def _placed(node: ast.Node, scope: Scope, positive: bool) -> None:
     """A predicate speaks of all instances at once: its denial is no statement about any, so it is asked, or it is a condition of
     one that is asked."""

@@ -13,7 +13,7 @@ from functools import reduce
 from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
 from cake_core.ir.nodes import Binary, Expr, Unary
-from cake_core.rules.check import asks
+from cake_core.rules.check import asked, asks
 from cake_core.rules.decide import Judge
 from cake_core.rules.evaluate import Evaluator, Undecidable
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
@@ -40,6 +40,11 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
 def asking(rule: Rule) -> bool:
     """Whether a rule asks predicates, which a prover must answer."""
     return isinstance(rule.shape, Relation) and asks(rule.shape.require, rule.definitions)
+
+
+def predicates_of(rule: Rule) -> frozenset[str]:
+    """The predicates that a rule asks."""
+    return asked(rule.shape.require, rule.definitions) if isinstance(rule.shape, Relation) else frozenset()
 
 
 def _rule(rule: Rule, rows: Rows, predicates: Predicates) -> list[Verdict]:

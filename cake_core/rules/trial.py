@@ -61,7 +61,7 @@ def _one(rule: Rule, kind: str, path: Path, rows_of, prover, update: bool, sink:
     except CakeError as error:
         sink.error("rules/example", f"'{path.name}' has no facts: {error}", error.diagnostics[0].span or at)
         return False
-    found = judge([rule], rows, prover(rows) if prover is not None else None)
+    found = judge([rule], rows, prover(rows, (rule,)) if prover is not None else None)
     outcomes = {v.outcome for v in found}
     if prover is None and outcomes == {Outcome.UNKNOWN}:
         return True

@@ -1,0 +1,190 @@
+"""Which bytes two accesses touch: who executes them, at whose memory, and what tells whether their places meet."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import z3
+
+from cake_core.effects import Issuer, Mode
+from cake_core.facts.schema import QUARTERS, Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit
+from cake_core.ir.nodes import Expr, Int
+from cake_core.ir.plan import Placed, slot_cells
+from cake_core.ir.printer import expr_text
+from cake_core.prove.agents import Agent
+from cake_core.prove.numbers import literal
+from cake_core.prove.protocol import destinations
+from cake_core.prove.solve import Cuts
+from cake_core.prove.text import LANES, Unanalysed
+from cake_core.prove.walk import Run, Site
+
+Number = Callable[[Expr], z3.ArithRef]  # a term for an index, at the position of who touches
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access of one agent, at one CTA's memory; `number`: which act of its event."""
+
+    run: Run
+    site: Site
+    number: int
+    access: Access
+    cta: int
+
+    @property
+    def agent(self) -> Agent:
+        return self.run.agent
+
+    @property
+    def key(self) -> str:
+        return self.run.agent.key
+
+    @property
+    def asynchronous(self) -> bool:
+        return not isinstance(self.access.completion, AtOnce)
+
+    @property
+    def lanes(self) -> str:
+        """The queue of its warp's lanes, of what is over at once (`text.LANES`)."""
+        return LANES[self.site.event.by is By.ALL]
+
+    @property
+    def writes(self) -> bool:
+        return self.access.mode is Mode.WRITE
+
+
+def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
+    """All executors of one act of an event. What a warpgroup does together is one operation, its first warp's."""
+    out = []
+    for run in cuts.protocol.runs.values():
+        for site in run.sites:
+            if site.event is event and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
+                out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent)]
+    return out
+
+
+def memories(access: Access, agent: Agent) -> tuple[int, ...]:
+    """Ranks of the CTAs whose memory an access touches."""
+    if isinstance(access.completion, WithBytes) and access.mode is Mode.WRITE and access.completion.mask is not None:
+        return destinations(access.completion, agent)
+    if access.cta is None:
+        return (agent.cta,)
+    if not isinstance(access.cta, Int):
+        raise Unanalysed("the CTA whose memory is touched is not a constant")
+    return (access.cta.value,)
+
+
+def may_share(facts: Facts, a: Region, b: Region) -> bool:
+    """Whether two regions lie in one buffer, or in buffers that share bytes."""
+    if a.name == b.name:
+        return True
+    if a.memory != b.memory or a.memory not in ("shared", "tensor"):
+        return False
+    x, y = (_plan(facts, r).cells for r in (a, b))
+    return x.start < y.stop and y.start < x.stop
+
+
+def apart(a: Use, b: Use) -> bool:
+    """Whether two threads' accesses reach no cell in common, whatever their tiles: of tensor memory, a warp reaches the quarter of the
+    lanes that its number in the CTA names (PTX ISA, tensor memory, access restrictions)."""
+    if a.access.region.memory != "tensor" or isinstance(a.access.completion, WithCommit) or isinstance(b.access.completion, WithCommit):
+        return False
+    return not _quarters(a.agent) & _quarters(b.agent)
+
+
+def _quarters(agent: Agent) -> set[int]:
+    plan = agent.role.plan
+    first = plan.first + agent.instance * plan.warps + (not agent.first and not agent.apart)
+    return {(first + k) % QUARTERS for k in range(agent.warps)}
+
+
+def _plan(facts: Facts, region: Region) -> Placed:
+    return (facts.buffers if region.memory == "shared" else facts.columns)[region.name]
+
+
+def meeting_form(late: Use, first: Use) -> tuple:
+    """All that tells whether two accesses share bytes, but for where their agents stand: the same for those of other agents like them."""
+    x, y = late.access.region, first.access.region
+    if x.name != y.name:
+        return tuple((r.name, *map(expr_text, r.slot), *(expr_text(e) for d in r.box for e in (d.lo, d.size))) for r in (x, y))
+    slots = (((i,), (j,)) for i, j in zip(x.slot, y.slot, strict=False))
+    boxes = (((d.lo, d.size), (e.lo, e.size)) for d, e in zip(x.box, y.box, strict=False))
+    return x.name, *itertools.starmap(_meeting, (*slots, *boxes))
+
+
+def _meeting(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> object:
+    """One dimension of two places: whether they meet, and begin at one element, where all is constant; else how both are written."""
+    if all(isinstance(e, Int) for e in (*a, *b)):
+        (lo, *size), (low, *long) = ([e.value for e in of] for of in (a, b))
+        return lo < low + (long or [1])[0] and low < lo + (size or [1])[0], lo == low
+    return tuple(map(expr_text, (*a, *b)))
+
+
+def at_cut(cuts: Cuts, use: Use):
+    return lambda term: cuts.cut.here(use.key, term)
+
+
+def shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
+    """That two places share bytes; None: they surely do not."""
+    x, y = a.access.region, b.access.region
+    plan = _plan(cuts.facts, x)
+
+    def number(e, use: Use, at) -> z3.ArithRef:
+        return at(cuts.number(e, use.site.env))
+
+    if x.name != y.name:
+        return _mates(cuts.facts, x, y, lambda e: number(e, a, at_a), lambda e: number(e, b, at_b))
+    out = []
+    for i, j, slots in zip(x.slot, y.slot, plan.slots, strict=False):
+        same = _same_slot(number(i, a, at_a), number(j, b, at_b), slots, f"k{len(out)}")
+        if same is None:
+            return None
+        out += same
+    for d, e in zip(x.box, y.box, strict=False):
+        lo_a, lo_b = number(d.lo, a, at_a), number(e.lo, b, at_b)
+        meets = z3.simplify(z3.And(lo_a < lo_b + number(e.size, b, at_b), lo_b < lo_a + number(d.size, a, at_a)))
+        if z3.is_false(meets):
+            return None
+        if not z3.is_true(meets):
+            out.append(meets)
+    return out
+
+
+def _mates(facts: Facts, x: Region, y: Region, at_x: Number, at_y: Number) -> list[z3.BoolRef] | None:
+    """That slots of two buffers share cells, whatever the parts of them: rings that lie on each other slot by slot, or ranges of cells."""
+    a, b = _plan(facts, x), _plan(facts, y)
+    if len(x.slot) == len(y.slot) == 1 and a.slots == b.slots and a.cells == b.cells:
+        return _same_slot(at_x(x.slot[0]), at_y(y.slot[0]), a.slots[0], "k0")
+    (lo, n), (first, m) = _cells(a, x, at_x), _cells(b, y, at_y)
+    meets = z3.simplify(z3.And(lo < first + m, first < lo + n))
+    return None if z3.is_false(meets) else [] if z3.is_true(meets) else [meets]
+
+
+def _cells(plan: Placed, region: Region, at: Number) -> tuple[z3.ArithRef, int]:
+    """The first cell of the slots that a region names, and how many there are."""
+    indices = [at(e) for e in region.slot[: len(plan.slots)]]
+    size, first = len(slot_cells(plan, (0,) * len(indices))), z3.IntVal(plan.cells.start)
+    for n, i in enumerate(indices):
+        first += i * len(slot_cells(plan, (0,) * (n + 1)))
+    return first, size
+
+
+def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:
+    """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
+    (a, m), (b, n) = _residue(i), _residue(j)
+    x, y = literal(i), literal(j)
+    if x is not None and y is not None:
+        return [] if x == y else None
+    if m is None and n is None or {m, n} - {None, slots}:
+        return [i == j]
+    if m is None and not (x is not None and x < slots) or n is None and not (y is not None and y < slots):
+        return [i == j]
+    return [a - b == slots * z3.Int(turns)]
+
+
+def _residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
+    if z3.is_app_of(t, z3.Z3_OP_MOD) and (m := literal(t.arg(1))) is not None:
+        return t.arg(0), m
+    return t, None
