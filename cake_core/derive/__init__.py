@@ -16,7 +16,7 @@ from cake_core.derive.pipelines import Planner
 from cake_core.derive.received import received
 from cake_core.derive.schedules import Schedule
 from cake_core.derive.tensor import TensorMemory, by_first_warp, plan_tensor
-from cake_core.derive.tiles import added_params, expanded, on_demand_of, prologue, same_order
+from cake_core.derive.tiles import contracted, expanded, on_demand_of, prologue, same_order
 from cake_core.derive.turns import turns_of
 from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
@@ -101,8 +101,7 @@ def derive(kernel: Kernel, registry, arch: Architecture) -> Kernel:
         roles.append(schedules[name].scheduler(warp, waits_for_grids(kernel, registry, arch, tiles.span), tiles.span))
     named.check(kernel, arch, sink)
     sink.stop_if_errors()
-    params = (*kernel.params, *added_params(static))
-    return replace(kernel, params=params, body=_assemble(kernel, static, memory, tensor, plans, protocol, read, roles, registry, arch, cluster))
+    return replace(contracted(kernel, static), body=_assemble(kernel, static, memory, tensor, plans, protocol, read, roles, registry, arch, cluster))
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------

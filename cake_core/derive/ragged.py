@@ -43,6 +43,9 @@ from cake_core.ir.schedule import Schedule as Asked
 OFFSET_BYTES = 4
 
 
+#: Items of a table, at most: a number of one and as many clusters behind it fit into 32 bits.
+MOST_ITEMS = 2**30
+
 #: The variable that holds one more than the group at hand.
 GROUP = "next"
 
@@ -89,6 +92,7 @@ def _table(tiles: Tiles, axis: str | None, cluster: int, fresh) -> Schedule:
         asked.parts,
         carried_by(tiles),
         params=params,
+        requires=tuple(replace(e, span=at) for e in (binary("<=", 0, count), binary("<=", count, MOST_ITEMS))),
         sparing=True,
         ahead=fresh(f"{t}_ahead"),
         fetch=lambda at: tuple(Binding(name, read(table, at, n)) for n, name in enumerate(columns)),

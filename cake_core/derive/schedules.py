@@ -35,6 +35,7 @@ class Schedule:
     parts: tuple[str, ...]  # what the item's own values call its coordinates
     carried: tuple[Binding, ...] = ()  # those values
     params: tuple[Param, ...] = ()  # parameters that the schedule adds to the kernel
+    requires: tuple[Expr, ...] = ()  # what the host checks of them
     start: Block = ()  # of every role, in front of its loop over items
     seek: Block = ()  # what finds the item of a linear index
     guard: Expr | None = None  # whether there is one

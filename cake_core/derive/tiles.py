@@ -13,7 +13,7 @@ from cake_core.derive.ragged import expand_ragged
 from cake_core.derive.schedules import Schedule, expand
 from cake_core.diagnostics import Related, fail
 from cake_core.ir.build import call
-from cake_core.ir.nodes import Block, Expr, For, Int, Kernel, Op, Param, Tiles
+from cake_core.ir.nodes import Block, Expr, For, Int, Kernel, Op, Require, Tiles
 from cake_core.ir.plan import launch_statement
 from cake_core.ir.schedule import read_schedule
 
@@ -77,5 +77,12 @@ def _at(launch: Op, span) -> Op:
     return replace(launch, span=span, operands=tuple(replace(e, span=span) for e in launch.operands))
 
 
-def added_params(schedules: dict[str, Schedule]) -> tuple[Param, ...]:
-    return tuple(p for s in schedules.values() for p in s.params)
+def contracted(kernel: Kernel, schedules: dict[str, Schedule]) -> Kernel:
+    """The kernel with the parameters that its schedules add, and what is required of them."""
+    params = (p for s in schedules.values() for p in s.params)
+    added = tuple(e for s in schedules.values() for e in s.requires)
+    has = kernel.clause(Require)
+    clauses = tuple(replace(c, exprs=(*c.exprs, *added)) if c in has[-1:] else c for c in kernel.clauses)
+    if added and not has:
+        clauses = (Require(added, span=added[0].span), *clauses)
+    return replace(kernel, params=(*kernel.params, *params), clauses=clauses)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cake_core.facts.schema import Access, Arrive, BarrierRef, Block, EngineArrive, Event, Wait, WithBytes, events
 from cake_core.frozen import frozen
 from cake_core.ir.build import INTEGER_CALLS
-from cake_core.ir.nodes import Expr
+from cake_core.ir.nodes import Call, Expr, Option
 from cake_core.ir.places import names
 from cake_core.ir.visit import calls
 
@@ -37,7 +37,15 @@ class Loaded:
         return self.holds(*_places(act))
 
     def event(self, e: Event) -> bool:
-        return any(map(self.act, e.acts)) or self.holds(*(s.value for s in e.sets))
+        """Whether the numbers that an event computes are made of numbers from memory. What it only reads is none of them: its place is."""
+        return any(map(self.act, e.acts)) or any(self.holds(*_computed(s.value)) for s in e.sets)
+
+
+def _computed(e: Expr | None) -> tuple[Expr, ...]:
+    """What is computed of a value: of one that is read, its place."""
+    if isinstance(e, Call) and e.name not in PLAIN:
+        return tuple(a.value if isinstance(a, Option) else a for a in e.args)
+    return () if e is None else (e,)
 
 
 def _reads(e: Expr) -> bool:

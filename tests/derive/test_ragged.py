@@ -213,3 +213,10 @@ def test_the_next_item_has_the_parts_of_an_item(part):
 def test_the_recipe_of_a_cluster_stands_in_the_manifest():
     infos = {axis: asdict(plan_info(s, k.params[len(s.params) :])) for axis in AXES for s, k in [kernels(axis, "longest_first(cost)")]}
     assert {a: (i["block"], i["step"]) for a, i in infos.items()} == {"alone": (4, 1), "rows": (8, 1), "dimension": (4, 3), "each": (4, 1)}
+
+
+def test_the_host_checks_that_the_number_of_a_next_item_fits(compiled):
+    """A table's length is the caller's; the launch contract bounds it, whether the text has a `require` of its own or not."""
+    text = TEXT.format(cluster="", each="", grid="", order=" order longest_first(cost)", h="", plus="", ahead="")
+    for written in (text, text.replace("  require 0 <= E, E <= 1000, 0 <= T, T <= 100000, 0 <= H, H <= 1000\n", "")):
+        assert [c.text for c in compiled(written).lowered.requires][-2:] == ["0 <= t_count", "t_count <= 1073741824"]
