@@ -12,49 +12,55 @@ from math import prod
 
 from cake_core import effects as declared
 from cake_core.effects import Attribute, Effect
+from cake_core.facts.banks import of_matrices, of_threads
 from cake_core.facts.schema import Act, Division, Region
 from cake_core.ir.nodes import Declaration, Index, Int, Name, Stmt
 from cake_core.ir.places import root
-from cake_core.ir.plan import layout_words
+from cake_core.ir.plan import BufferPlan, layout_words
 from cake_core.ir.types import Tile, element_of
 
 
-def divided(s: Stmt, effects: Sequence[Effect], acts: tuple[Act, ...], fragments: Mapping[str, Declaration], warps: int, registry) -> tuple[Act, ...]:
-    """`acts`, those of `effects` but for attributes, with how they divide tiles of shared memory."""
+def divided(s: Stmt, effects: Sequence[Effect], acts: tuple[Act, ...], fragments: Mapping[str, Declaration], warps: int, registry, buffers: Mapping[str, BufferPlan]) -> tuple[Act, ...]:
+    """`acts`, those of `effects` but for attributes, with how they divide tiles of shared memory and what turns that takes at its banks."""
     out = []
     for e, a in zip((e for e in effects if not isinstance(e, Attribute)), acts, strict=True):
         if isinstance(e, declared.Access) and e.divided is not None and a.region.memory == "shared":
-            a = replace(a, division=division(s, a.region, e.divided, fragments, warps, registry))
+            a = replace(a, **_shared_out(s, a.region, e, fragments, warps, registry, buffers))
         out.append(a)
     return tuple(out)
 
 
-def division(s: Stmt, touched: Region, among: str, fragments: Mapping[str, Declaration], warps: int, registry) -> Division | None:
-    """How `s` divides the tile `touched` over `warps` warps, `among` threads or warps. `fragments`: declarations by name. None: not known,
-    as where several fragments, or parts of one, are concerned, or several threads hold an element."""
+def _shared_out(
+    s: Stmt, touched: Region, e: declared.Access, fragments: Mapping[str, Declaration], warps: int, registry, buffers: Mapping[str, BufferPlan]
+) -> dict:
+    """`division` and `turns` of an access of `touched` by `warps` warps. `fragments`: declarations by name. Nothing where it is not known,
+    as where several fragments, or parts of one, are concerned; the rows of matrices lie alike in any."""
+    buffer = buffers[touched.name]
+    found = {"turns": of_matrices(touched, buffer)} if e.divided == "warp" else {}
     sizes = tuple(x.size.value if isinstance(x.size, Int) else None for x in touched.box if not x.single)
-    maps = set()
-    for e in _used(s):
-        if (d := fragments.get(root(e).id)) is None:
+    held = {}
+    for used in _used(s):
+        if (d := fragments.get(root(used).id)) is None:
             continue
-        if isinstance(e, Index) or len(d.declared.groups) != 1:
-            return None
+        if isinstance(used, Index) or len(d.declared.groups) != 1:
+            return found
         shape = tuple(n.value if isinstance(n, Int) else None for n in d.declared.groups[-1])
+        named = d.words.get("layout")
+        layout = registry.layouts.get(named.id) if isinstance(named, Name) else None
         if shape == sizes:
-            maps.add(_map(d, shape, warps, registry))
-    return Division(among, found) if len(maps) == 1 and (found := maps.pop()) is not None else None
-
-
-def _map(d: Declaration, shape: tuple[int, ...], warps: int, registry) -> str | None:
-    named = d.words.get("layout")
-    layout = registry.layouts.get(named.id) if isinstance(named, Name) else None
-    if layout is None:
-        return None
-    words = layout_words(d)
-    held = layout.elements(shape, warps, words, element_of(d.declared))
-    if held is None or held * 32 * warps != prod(shape):
-        return None
-    return f"{layout.name} {sorted(words.items())} {list(shape)} over {warps} warps"
+            words = layout_words(d)
+            held[str((named, sorted(words.items())))] = layout, words, shape, element_of(d.declared)
+    if len(held) != 1 or (one := next(iter(held.values())))[0] is None:
+        return found
+    layout, words, shape, elem = one
+    count = layout.elements(shape, warps, words, elem)
+    if count is None:
+        return found
+    if e.divided == "thread" and e.width is not None:
+        found["turns"] = of_threads(touched, e.width, layout, words, shape, warps, buffer)
+    if count * 32 * warps == prod(shape):  # else several threads hold an element
+        found["division"] = Division(e.divided, f"{layout.name} {sorted(words.items())} {list(shape)} over {warps} warps")
+    return found
 
 
 def _used(node):

@@ -256,7 +256,7 @@ class _Scope:
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         if by is By.ALL and warp is None:
-            acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry)
+            acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers)
         sets = self._sets(s)
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
         made = self.reader.specials.get(id(s), ())

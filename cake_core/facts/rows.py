@@ -366,6 +366,7 @@ class _Order:
             "atomic": a.atomic,
             "clips": a.clips,
             "width": a.width,
+            "turns": a.turns,
             "sem": a.order,
             "scope": a.scope,
             "cta": a.cta,

@@ -7,7 +7,7 @@ read may be any store. A comparison of a NaN is false, so what is only compared 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import isinf
 
 from cake_core import effects as declared
@@ -34,6 +34,8 @@ class Made:
 
 def specials(kernel: Kernel, registry) -> dict[int, tuple[Made, ...]]:
     """What statements make of special values, by the identity of the statement."""
+    if not _writes(kernel.body):
+        return {}
     flow = _Flow(registry)
     while True:
         before = dict(flow.memory)
@@ -46,6 +48,18 @@ def specials(kernel: Kernel, registry) -> dict[int, tuple[Made, ...]]:
                 flow.statement(s, state)
         if flow.memory == before:
             return {n: tuple(dict.fromkeys(made.values())) for n, made in flow.found.items()}
+
+
+def _writes(x) -> bool:
+    """Whether a special value is written anywhere."""
+    match x:
+        case Float(v):
+            return isinf(v) or v <= STANDS_IN
+        case tuple():
+            return any(map(_writes, x))
+        case ir.Node():
+            return any(_writes(getattr(x, f.name)) for f in fields(x) if f.name not in ("span", "type"))
+    return False
 
 
 @dataclass(slots=True)

@@ -17,16 +17,12 @@ from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Expr
 from cake_core.ir.places import Place, place_of, root
 from cake_core.ir.plan import BarrierPlan, BufferPlan
+from cake_core.ir.swizzle import CHUNK, ROWS, SWIZZLES
 from cake_core.ir.types import Barriers, Scalar, Tile
 from cake_core.ptx.builder import Operand
 
 if TYPE_CHECKING:
     from cake_core.lower.context import Context
-
-#: Swizzle to (row bits shifted out, rows in the pattern - 1): chunk ^= (row >> shift) & mask.
-SWIZZLES = {128: (0, 7), 64: (1, 3), 32: (2, 1)}
-CHUNK = 16  # bytes that stay together
-ROWS = 8  # after which every pattern repeats
 
 
 def place(expr: Expr) -> Place:

@@ -92,6 +92,11 @@ class Memory:
     def may_run(self, role: Row, given: Conditions = ()) -> Answer:
         return unknown("a role under conditions") if given else may_run(self._places(), role)
 
+    def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
+        if access["turns"] is None:
+            return unknown("which banks the lanes touch")
+        return PROVED if access["turns"] <= most else Answer(Standing.VIOLATED, f"its worst instruction takes {access['turns']} turns")
+
     # --- bounds ----------------------------------------------------------------------------------------------------
 
     def _bounds(self, act) -> Iterator[Bound]:

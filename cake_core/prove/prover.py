@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cake_core.rules import Rule
 
 #: Predicates about addresses, and about order. Others are decided by the rules' own room.
-ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint"})
+ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree"})
 ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained"})
 
 
@@ -61,6 +61,9 @@ class Prover:
 
     def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         return self._address("disjoint", (access, other), given, lambda: self._places.disjoint(access, other, given))
+
+    def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
+        return self._address(f"bank_degree {most}", (access,), given, lambda: self._places.bank_degree(access, most, given))
 
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
         return self._address(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))

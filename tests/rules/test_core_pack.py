@@ -25,7 +25,7 @@ ASKING = {slug for slug, r in RULES.items() if isinstance(r.shape, Relation) and
 #: a policy: it is judged where it is asked for.
 PREVIEW = {"loaded-index", "loaded-overflow", "loaded-race", "refill-fence"}
 #: What stops no build: hints, and what is slow or does nothing.
-HINTS = {"counter-reset": Level.WARNING, "idle-fence": Level.INFO, "idle-role": Level.WARNING}
+HINTS = {"bank-conflict": Level.WARNING, "counter-reset": Level.WARNING, "idle-fence": Level.INFO, "idle-role": Level.WARNING}
 #: They ask whether there is anything to prove.
 VACUITY = {"contradiction", "idle-role"}
 FOLDERS = {slug: r.path.parent for slug, r in RULES.items()}

@@ -13,7 +13,7 @@ kernel through(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
     bar.arrive 1 threads 160
   }
   role epi: 1 warp at 4 {
-    frag y: f32[256] vec 8 layout vector
+    frag y: f32[256] vec 4 layout vector
     let r = cluster.id
     bar.sync 1 threads 160
     y = load(s, by = 16)
