@@ -15,7 +15,7 @@ from cake_core.diagnostics import CakeError, fail
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Declaration, Expr, Index, Int, Op
 from cake_core.ir.places import Place, place_of, root
-from cake_core.ir.types import Elem, Scalar, Tile
+from cake_core.ir.types import F32, Elem, Scalar, Tile
 from cake_core.primitive.kinds import Demand, Form
 
 if TYPE_CHECKING:
@@ -144,9 +144,22 @@ def check_agreement(op: Op, a: Factor, b: Factor, columns: int, where: str = "",
             )
 
 
-def check_described(factor: Factor, cx: CheckContext, unreachable: str, misplaced: str) -> None:
-    """Of a factor in shared memory: in the schedule form some swizzle must fit, in the derived form the declared one, and its place.
+def check_sums(op: Op) -> None:
+    """A product is added up in f32. Raises CakeError."""
+    d = op.operands[0]
+    if d.type.elem != F32:
+        raise fail("type/element", f"the result is {d.type.elem}", d.span, why="not implemented: products that accumulate in another type than f32")
+
+
+def check_described(of: Iterable[Factor], cx: CheckContext, unreachable: str, misplaced: str) -> None:
+    """Of factors in shared memory: in the schedule form some swizzle must fit, in the derived form the declared one, and its place.
     `unreachable`, `misplaced`: the codes of the findings. Raises CakeError."""
+    for factor in of:
+        if factor.in_shared:
+            _check_described(factor, cx, unreachable, misplaced)
+
+
+def _check_described(factor: Factor, cx: CheckContext, unreachable: str, misplaced: str) -> None:
     if cx.form is Form.SCHEDULE:
         if not fitting(factor):
             raise _unreachable(unreachable, factor, factor.why_not(SWIZZLES[-1]))

@@ -11,6 +11,7 @@ from cake_core.ir.nodes import Expr, Index, Int, Name, Op
 from cake_core.ir.ranges import constant
 from cake_core.ir.types import I32, Barriers, Level, Scalar
 from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive.signals import check_rank
 from cake_core.ptx.builder import Addr, Sym
 
 #: PTX ISA, Contents of the mbarrier object: pending and expected arrival counts are 1 .. 2^20 - 1, tx-count is -(2^20 - 1) .. 2^20 - 1.
@@ -130,7 +131,7 @@ class Expect(Operation):
 
     def check(self, op: Op, cx: CheckContext) -> None:
         require_mbarrier(op)
-        _check_rank(op, cx)
+        check_rank(op.words.get("at"), cx, "ptx/cluster-rank")
         count = op.words.get("bytes")
         if isinstance(count, Int) and not 0 <= count.value <= COUNT_MAX:
             raise fail(
@@ -166,19 +167,13 @@ class Arrive(Operation):
 
     def check(self, op: Op, cx: CheckContext) -> None:
         require_mbarrier(op)
-        _check_rank(op, cx)
+        check_rank(op.words.get("at"), cx, "ptx/cluster-rank")
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (BarrierArrive(op.operands[0], op.words.get("at")),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         _arrive(op, cx, "mbarrier.arrive")
-
-
-def _check_rank(op: Op, cx: CheckContext) -> None:
-    rank = op.words.get("at")
-    if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
-        raise fail("ptx/cluster-rank", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
 
 
 def _arrive(op: Op, cx: LowerContext, opcode: str, *operands: int) -> None:

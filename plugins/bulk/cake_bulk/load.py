@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_bulk.stretch import EXACT, UNIT, check, check_one, demand, handed, part, size_of
+from cake_bulk.stretch import EXACT, UNIT, check, check_one, demand, filled, part, size_of
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
@@ -47,7 +47,7 @@ class Load(Operation):
         return (demand(op.operands[0]),)
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
-        full = handed(op, cx).full
+        full = filled(op, cx).full
         to, of, mask = op.operands[0], op.value, None
         if op.words.get("multicast") is not None and cx.cluster_size > 1:
             rank = Name(f"cluster.{cx.cluster_axis}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from cake_bulk.stretch import check, check_kinds, check_rank, demand, handed, size_of
+from cake_bulk.stretch import check, check_kinds, demand, filled, size_of
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.types import I32, U32, Elem
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive.signals import check_rank
 from cake_core.ptx.builder import Addr, Operand
 
 
@@ -34,13 +35,13 @@ class Send(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         check(op, op.operands[0], op.value, cx)
         check_kinds(op, self.kinds)
-        check_rank(op.words.get("at"), cx)
+        check_rank(op.words.get("at"), cx, "ptx/bulk-cta")
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return (demand(op.operands[0]), demand(op.value))
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
-        signal = Word("signal", handed(op, cx).full, span=op.span)
+        signal = Word("signal", filled(op, cx).full, span=op.span)
         words = Words((*op.words.items, signal), op.words.flag, span=op.words.span)
         return (by_leader(Op(self.name, op.operands, "<-", op.value, words, span=op.span)),)
 

@@ -11,12 +11,13 @@ from math import prod
 from cake_core.diagnostics import CakeError, fail
 from cake_core.frozen import frozen
 from cake_core.ir.build import mul
-from cake_core.ir.nodes import Declaration, Expr, Int, Op
+from cake_core.ir.nodes import Declaration, Expr, Op
 from cake_core.ir.places import root
 from cake_core.ir.plan import integer
 from cake_core.ir.tiles import alignment, declared, inside, level, narrow, place, range_of
 from cake_core.ir.types import Elem, Level
 from cake_core.primitive import CheckContext, Demand, DeriveContext, HandOff
+from cake_core.primitive.signals import handed
 
 UNIT = 16
 #: A flag: the author answers for it that the tile lies inside of the tensor for every shape.
@@ -126,22 +127,9 @@ def part(op: Op, e: Expr, pieces: int, rank: Expr) -> Expr:
     return narrow(e, [(mul(mine, rank), mine) if n == d else None for n in range(len(sizes))])
 
 
-def handed(op: Op, cx: DeriveContext) -> HandOff:
+def filled(op: Op, cx: DeriveContext) -> HandOff:
     """The hand-off that this fill belongs to. Raises CakeError where there is none."""
     (target,) = op.operands
-    hand_off = cx.hand_off(target)
-    if hand_off is None:
-        raise fail(
-            "derive/no-hand-off",
-            f"nothing tells when what '{op.name}' moves into '{root(target).id}' has come",
-            op.span,
-            resource=root(target).id,
-            why="its bytes complete the full barrier of a pipeline slot that this role has acquired",
-            fix=f"put '{root(target).id}' into a pipeline of this role, and fill it between `acquire` and `commit`",
-        )
-    return hand_off
-
-
-def check_rank(rank: Expr | None, cx: CheckContext) -> None:
-    if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
-        raise fail("ptx/bulk-cta", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+    name = root(target).id
+    fix = f"put '{name}' into a pipeline of this role, and fill it between `acquire` and `commit`"
+    return handed(op, target, cx, f"what '{op.name}' moves into '{name}' has come", fix)

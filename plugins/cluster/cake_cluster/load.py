@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from cake_cluster.place import check_rank
+from cake_cluster.place import check_cta
 from cake_cluster.remote import remote
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Mode
@@ -44,7 +44,7 @@ class RemoteLoad(Function):
                 fix=f"read a row of at most {MOST}",
             )
         rank = call.options["at"]
-        check_rank(rank, cx)
+        check_cta(rank, cx)
         if cx.form is Form.DERIVED and shape:
             self._check_width(tile, call.options["by"], cx)
         return Value(t.elem, shape) if shape else Scalar(t.elem, max(level(tile), rank.type.level, Level.INSTANCE))

@@ -8,6 +8,7 @@ from cake_core.ir.places import root
 from cake_core.ir.tiles import level
 from cake_core.ir.types import Level
 from cake_core.primitive import CheckContext
+from cake_core.primitive.signals import check_rank
 
 
 def check_element(target: Expr, name: str) -> None:
@@ -19,10 +20,9 @@ def check_element(target: Expr, name: str) -> None:
         raise fail("type/element", f"'{name}' takes elements of 32 bits, not {t.elem}", target.span)
 
 
-def check_rank(rank: Expr, cx: CheckContext) -> None:
+def check_cta(rank: Expr, cx: CheckContext) -> None:
     """A CTA of the cluster, the same one for a warp. Raises CakeError."""
-    if isinstance(rank, Int) and not 0 <= rank.value < cx.cluster_size:
-        raise fail("ptx/cluster-cta", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+    check_rank(rank, cx, "ptx/cluster-cta")
     if rank.type.level is Level.LANE:
         raise fail("core/one-place", "the rank differs from lane to lane", rank.span, fix="name one CTA")
 

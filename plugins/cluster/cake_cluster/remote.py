@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_cluster.place import check_element, check_rank, scalar, writer
+from cake_cluster.place import check_cta, check_element, scalar, writer
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, BySignal, Effect, Issuer, Mode
 from cake_core.frozen import frozen
@@ -11,6 +11,7 @@ from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import F32, I32, U32, Elem, Level
 from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive.signals import handed
 from cake_core.ptx.builder import Addr, Operand, Reg
 
 AT = WordSpec("at", "integer", required=True, help="rank in the cluster of the CTA whose shared memory it is")
@@ -39,7 +40,7 @@ class Remote(Operation):
     def check(self, op: Op, cx: CheckContext) -> None:
         (target,) = op.operands
         check_element(target, self.name)
-        check_rank(op.words.get("at"), cx)
+        check_cta(op.words.get("at"), cx)
         scalar(op, target, cx.warps)
         if target.type.elem not in self.kinds:
             wanted = " or ".join(e.name for e in self.kinds)
@@ -88,17 +89,10 @@ class Send(Remote):
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         (target,) = op.operands
-        hand_off = cx.hand_off(target)
-        if hand_off is None:
-            raise fail(
-                "derive/no-hand-off",
-                f"nothing tells when what is sent to '{root(target).id}' has come",
-                op.span,
-                resource=root(target).id,
-                why="its bytes complete the full barriers of a pipeline slot that this role has acquired",
-                fix=f"put '{root(target).id}' into a pipeline of this role, or write it by `{self.name.replace('.send', '', 1) if self.combines else 'cluster.store'}` and meet by `cluster.sync`",
-            )
-        words = Words((*op.words.items, Word("signal", hand_off.full, span=op.span)), op.words.flag, span=op.words.span)
+        name, plain = root(target).id, self.name.replace(".send", "", 1) if self.combines else "cluster.store"
+        fix = f"put '{name}' into a pipeline of this role, or write it by `{plain}` and meet by `cluster.sync`"
+        full = handed(op, target, cx, f"what is sent to '{name}' has come", fix).full
+        words = Words((*op.words.items, Word("signal", full, span=op.span)), op.words.flag, span=op.words.span)
         return (Op(self.name, op.operands, "<-", op.value, words, span=op.span),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:

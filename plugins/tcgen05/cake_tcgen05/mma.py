@@ -9,7 +9,6 @@ from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Int, Name, Op
 from cake_core.ir.places import place_of, root
-from cake_core.ir.types import F32
 from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, WordSpec
 from cake_core.primitive.factors import (
     Factor,
@@ -18,10 +17,12 @@ from cake_core.primitive.factors import (
     check_agreement,
     check_described,
     check_spaces,
+    check_sums,
     demands,
     factors,
     swizzle_of,
 )
+from cake_core.primitive.signals import handed
 from cake_core.ptx.builder import Addr, Reg
 from cake_core.ptx.builder import Operand as PtxOperand
 from cake_tcgen05.descriptor import descriptor
@@ -94,25 +95,17 @@ class Mma(Operation):
                 why="one CTA issues it for both, and a kernel has one kind of product (PTX ISA, tcgen05, CTA pair)",
                 fix="write `on pair[0]` on the role",
             )
-        for factor in (a, b):
-            if factor.in_shared:
-                check_described(factor, cx, "ptx/tcgen05-operand", "ptx/tcgen05-align")
+        check_described((a, b), cx, "ptx/tcgen05-operand", "ptx/tcgen05-align")
 
     def demands(self, op: Op, cx: CheckContext) -> tuple[Demand, ...]:
         return demands(factors(op))
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         d = op.operands[0]
-        if cx.hand_off(d) is None:
-            name = root(d).id
-            raise fail(
-                "derive/no-hand-off",
-                f"nothing tells when the product in '{name}' is complete",
-                op.span,
-                resource=name,
-                why="the engine arrives at the full barrier of a pipeline slot that this role has acquired",
-                fix=f"put '{name}' into a pipeline of this role, and multiply between `acquire` and `commit`",
-            )
+        name = root(d).id
+        why = "the engine arrives at the full barrier of a pipeline slot that this role has acquired"
+        fix = f"put '{name}' into a pipeline of this role, and multiply between `acquire` and `commit`"
+        handed(op, d, cx, f"the product in '{name}' is complete", fix, why)
         return (by_leader(op),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
@@ -187,13 +180,7 @@ def _check_memory(op: Op, a: Factor, b: Factor) -> None:
 
 
 def _check_kind(op: Op, a: Factor, b: Factor) -> None:
-    if op.operands[0].type.elem != F32:
-        raise fail(
-            "type/element",
-            f"the result is {op.operands[0].type.elem}",
-            op.operands[0].span,
-            why="not implemented: products that accumulate in another type than f32",
-        )
+    check_sums(op)
     if _scaled(op) and any(op.words.get(w) is None for w in SCALE_WORDS):
         raise fail("type/missing-word", "one factor has scales and the other has none", op.span, fix="give both: `scale_a x scale_b y`")
     kind = kind_of(a.elem.name, b.elem.name, _scale(op))

@@ -16,6 +16,7 @@ from cake_core.ir.places import place_of, root
 from cake_core.ir.types import Tile
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
 from cake_core.primitive.factors import Factor, advanced
+from cake_core.primitive.signals import handed
 from cake_core.ptx.builder import Addr
 from cake_tcgen05.descriptor import VERSION
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALES, cta_group
@@ -81,15 +82,8 @@ class Copy(Operation):
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         name = root(op.value).id
-        if cx.hand_off(op.value) is None:
-            raise fail(
-                "derive/no-hand-off",
-                f"nothing tells when '{name}' may be filled again",
-                op.span,
-                resource=name,
-                why="the engine reads it behind this statement",
-                fix=f"put '{name}' into the pipeline of the factors",
-            )
+        why, fix = "the engine reads it behind this statement", f"put '{name}' into the pipeline of the factors"
+        handed(op, op.value, cx, f"'{name}' may be filled again", fix, why)
         return (by_leader(op),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:

@@ -9,6 +9,7 @@ from cake_core.ir.build import by_leader, words
 from cake_core.ir.nodes import Block, Expr, Int, Name, Op, Words
 from cake_core.ir.places import root
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive.signals import check_rank, handed
 from cake_core.ptx.builder import Addr
 from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
 from cake_tma.instruction import map_operand
@@ -53,16 +54,8 @@ class Load(Operation):
 
     def derive(self, op: Op, cx: DeriveContext) -> Block:
         copy = _copy(op, cx.cluster_size)
-        hand_off = cx.hand_off(copy.shared)
-        if hand_off is None:
-            raise fail(
-                "derive/no-hand-off",
-                f"nothing tells when the load into '{copy.here.name}' is complete",
-                op.span,
-                resource=copy.here.name,
-                why="its bytes complete the full barrier of a pipeline slot that this role has acquired",
-                fix=f"put '{copy.here.name}' into a pipeline of this role, and load between `acquire` and `commit`",
-            )
+        fix = f"put '{copy.here.name}' into a pipeline of this role, and load between `acquire` and `commit`"
+        hand_off = handed(op, copy.shared, cx, f"the load into '{copy.here.name}' is complete", fix)
         multicast = copy.pieces > 1
         rank = Name(f"cluster.{cx.cluster_axis}") if multicast else None
         mask = (1 << copy.pieces) - 1 if multicast else None
@@ -102,8 +95,7 @@ class Load(Operation):
 def _check_rank(rank: Int, mask: Expr | None, cx: CheckContext) -> None:
     if not cx.pair:
         raise fail("ptx/tma-signal", "bytes for another CTA's barrier in a kernel without pairs", rank.span, why="only the CTAs of a pair count in each other's barriers")
-    if not 0 <= rank.value < cx.cluster_size:
-        raise fail("ptx/tma-signal", f"no CTA of rank {rank.value} in a cluster of {cx.cluster_size}", rank.span)
+    check_rank(rank, cx, "ptx/tma-signal")
     if mask is not None:
         raise fail("type/not-implemented", "a multicast whose bytes count in one CTA's barrier is not implemented", rank.span)
 

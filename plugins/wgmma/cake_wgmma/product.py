@@ -8,7 +8,6 @@ from cake_core.frozen import frozen
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Name, Op
 from cake_core.ir.places import root
-from cake_core.ir.types import F32
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
 from cake_core.primitive.factors import (
     Factor,
@@ -17,6 +16,7 @@ from cake_core.primitive.factors import (
     check_agreement,
     check_described,
     check_spaces,
+    check_sums,
     demands,
     factors,
     swizzle_of,
@@ -69,9 +69,7 @@ class Wgmma(Operation):
                 why=why,
                 fix="let each instance be `1 warpgroup`",
             )
-        for factor in (a, b):
-            if factor.in_shared:
-                check_described(factor, cx, "ptx/wgmma-operand", "ptx/wgmma-align")
+        check_described((a, b), cx, "ptx/wgmma-operand", "ptx/wgmma-align")
         if cx.form is Form.DERIVED:
             for name in [root(d).id, *([a.name] if not a.in_shared else [])]:
                 declared = cx.declaration(name)
@@ -121,13 +119,7 @@ def _check_shapes(op: Op, a: Factor, b: Factor) -> None:
     d = op.operands[0].type
     if d.slots or len(d.shape) != 2:
         raise fail("type/shape", f"the result is a {d}", op.operands[0].span, why="a product has two dimensions")
-    if d.elem != F32:
-        raise fail(
-            "type/element",
-            f"the result is {d.elem}",
-            op.operands[0].span,
-            why="not implemented: products that accumulate in another type than f32",
-        )
+    check_sums(op)
     if a.elem != b.elem or a.elem.name not in ELEMENTS:
         raise fail(
             "type/element",
