@@ -248,7 +248,7 @@ def main() -> None:
         "seconds": round(time.monotonic() - start),
         "deadline_s": DEADLINE_S,
         "repeats": REPEATS,
-        "shapes": SHAPES,
+        "sizes": SHAPES,
         "controls": controls,
         "controls_afterwards": last,
         "mutants": sorted(mutants, key=lambda m: (m["kernel"], m["n"])),
