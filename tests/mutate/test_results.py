@@ -1,0 +1,44 @@
+"""What is recorded of mutants: the tables of docs/mutants.md are those of the files, and a GPU contradicts no verdict that accepts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+DEVICE = json.loads((ROOT / "bench" / "results" / "mutants_device.json").read_text(encoding="utf-8"))
+
+
+def tables():
+    spec = importlib.util.spec_from_file_location("docs_mutants", ROOT / "docs" / "mutants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_are_those_of_the_files():
+    made = tables()
+    for start, end, text in ((made.START, made.END, made.table()), (made.DEVICE_START, made.DEVICE_END, made.device_table())):
+        assert PAGE.split(start)[1].split(end)[0].strip("\n") == text, "write it anew: python docs/mutants.py --write"
+
+
+def test_what_is_accepted_is_right_on_the_gpu():
+    found = Counter((m["verdict"], m["outcome"]) for m in DEVICE["mutants"])
+    accepted = [m for m in DEVICE["mutants"] if m["verdict"] == "accepted"]
+    assert [m["name"] for m in accepted if m["outcome"] != "right"] == []
+    assert len(accepted) >= 12 and all(not m["codes"] for m in accepted)
+    wrong = sum(n for (verdict, outcome), n in found.items() if verdict == "refused" and outcome in ("wrong", "fault", "hang", "varies"))
+    assert wrong >= 25 and all(m["codes"] for m in DEVICE["mutants"] if m["verdict"] == "refused")
+    assert all(m["outcome"] == "right" for m in (*DEVICE["controls"], *DEVICE["controls_afterwards"]))
+
+
+def test_every_run_of_an_accepted_mutant_was_made():
+    """With all delays, at all sizes, each several times."""
+    for m in DEVICE["mutants"]:
+        if m["verdict"] == "accepted":
+            assert m["launches"] == len(m["delays"]) * len(DEVICE["sizes"][Path(m["kernel"]).name]) * DEVICE["repeats"] and len(m["delays"]) >= 3, m[
+                "name"
+            ]
