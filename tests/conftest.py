@@ -13,8 +13,10 @@ difference before keeping it. Lines of the text that begin with `#!` are for the
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,6 +38,11 @@ from cake_core.plugins import Registry, load_registry
 from cake_core.plugins.registry import KINDS
 from cake_core.source import Source
 from cake_core.syntax import parse
+
+if "formats" not in sys.modules:  # test folders are no packages
+    _spec = importlib.util.spec_from_file_location("formats", Path(__file__).parent / "diagnostics" / "formats.py")
+    sys.modules["formats"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["formats"])
 
 UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
 

@@ -16,6 +16,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from formats import assert_told
 
 from cake_core.assemble import Assembler, find_assembler
 from cake_core.derive import derive
@@ -108,6 +109,7 @@ def test_a_right_text_builds_and_assembles(path, registry, assembler):
 def test_a_wrong_text_is_found(case, bad, registry):
     """By the code and at the line that its case names. Where it names no code, nothing but a proof can find it, and it builds."""
     found = judged(source(case.folder / bad.text), registry)
+    assert_told(found)
     if UPDATE:
         _write(case, bad, found)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.diagnostics.text import shown
 from cake_core.source import Source
 
 COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -26,6 +27,8 @@ def annotation(d: Diagnostic) -> str:
             properties |= {"col": d.span.column, "endColumn": max(d.span.end_column - 1, d.span.column)}
     properties["title"] = d.code
     details = [f"{name}: {value}" for name, value in (("why", d.why), ("fix", d.fix)) if value]
+    if d.witness is not None:
+        details += [f"for example: {shown(d.witness)}", *(f"  {line}" for line in d.witness.story)]
     details = [f"{r.message} ({r.span})" if r.span.line else r.message for r in d.related] + details
     head = ",".join(f"{k}={_property(str(v))}" for k, v in properties.items())
     return f"::{COMMAND[d.severity]} {head}::{_data(chr(10).join([d.message, *details]))}"

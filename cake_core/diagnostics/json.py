@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cake_core.diagnostics.categories import category_of
 from cake_core.diagnostics.model import Diagnostic, Severity, Witness
 from cake_core.source import Source, Span
 
@@ -20,7 +21,10 @@ def span_object(span: Span | None) -> dict | None:
 
 
 def witness_object(w: Witness | None) -> dict | None:
-    return None if w is None else {"params": dict(w.params), "story": list(w.story), "confirmed": w.confirmed}
+    if w is None:
+        return None
+    places = [span_object(s) for s in (*w.places, *[None] * (len(w.story) - len(w.places)))]
+    return {"params": dict(w.params), "story": list(w.story), "places": places, "confirmed": w.confirmed}
 
 
 def diagnostic_object(d: Diagnostic) -> dict:
@@ -29,6 +33,7 @@ def diagnostic_object(d: Diagnostic) -> dict:
     return {
         **{k: getattr(d, k) for k in plain},
         "severity": str(d.severity),
+        "category": d.category or category_of(d.code),
         "span": span_object(d.span),
         "witness": witness_object(d.witness),
         "related": [{"message": r.message, "span": span_object(r.span)} for r in d.related],

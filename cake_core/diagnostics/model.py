@@ -31,11 +31,12 @@ class Related:
 @frozen
 class Witness:
     """A run that goes wrong: sizes, and where each role stands then, one line each. `confirmed`: whether the event machine went wrong at
-    these sizes too; None: it was not asked."""
+    these sizes too; None: it was not asked. `places`: where the lines of the story stand in the text, one each; None: nowhere."""
 
     params: tuple[tuple[str, int], ...] = ()
     story: tuple[str, ...] = ()
     confirmed: bool | None = None
+    places: tuple[Span | None, ...] = ()
 
 
 @frozen
@@ -46,6 +47,7 @@ class Diagnostic:
     `runtime/`, `plugin/`, `rules/`; everything about safety and legality is a rule's (`core/`, `ptx/`, and one namespace an architecture).
     `message` starts in lower case, names things in single quotes and has no final period. `why` gives the
     reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned; `witness` shows it.
+    `category`: one of the seven of `categories.py`, where it is not that of the code.
     """
 
     code: str
@@ -61,6 +63,7 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     rule_version: str | None = None
     witness: Witness | None = None
+    category: str | None = None
 
 
 class CakeError(Exception):

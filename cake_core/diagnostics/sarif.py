@@ -8,8 +8,10 @@ from urllib.parse import quote
 
 from cake_core import __version__
 from cake_core.diagnostics.catalog import Entry, core_table
+from cake_core.diagnostics.categories import category_of
 from cake_core.diagnostics.json import witness_object
-from cake_core.diagnostics.model import Diagnostic, Severity
+from cake_core.diagnostics.model import Diagnostic, Severity, Witness
+from cake_core.diagnostics.text import shown
 from cake_core.source import Source, Span
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -31,9 +33,21 @@ def location(span: Span, message: str | None = None) -> dict:
     return {"physicalLocation": place, **({"message": {"text": message}} if message else {})}
 
 
+def code_flow(w: Witness) -> dict:
+    """The witness: one thread flow an agent, with what it has done or waits for, in the order in which the story tells it."""
+    flows: dict[str, list[dict]] = {}
+    for n, line in enumerate(w.story):
+        span = w.places[n] if n < len(w.places) else None
+        there = location(span, line) if span is not None and span.line else {"message": {"text": line}}
+        flows.setdefault(line.partition(":")[0], []).append({"location": there, "executionOrder": n + 1})
+    return {"message": {"text": shown(w)}, "threadFlows": [{"id": who, "locations": steps} for who, steps in flows.items()]}
+
+
 def result(d: Diagnostic, index: int) -> dict:
     words = d.message + "".join(f"\n{name}: {value}" for name, value in (("why", d.why), ("fix", d.fix)) if value)
     properties = {k: v for k in ("resource", "role", "stage", "iteration", "rule_version") if (v := getattr(d, k))}
+    if category := d.category or category_of(d.code):
+        properties["category"] = str(category)
     if d.witness is not None:
         properties["witness"] = witness_object(d.witness)
     related = [location(r.span, r.message) for r in d.related if r.span.line]
@@ -44,6 +58,7 @@ def result(d: Diagnostic, index: int) -> dict:
         "message": {"text": words},
         "locations": [location(d.span)] if d.span and d.span.line else [],
         **({"relatedLocations": related} if related else {}),
+        **({"codeFlows": [code_flow(d.witness)]} if d.witness is not None and d.witness.story else {}),
         **({"properties": properties} if properties else {}),
     }
 

@@ -71,12 +71,15 @@ def finding(d: Diagnostic, sources: Mapping[str, Source]) -> list[Line]:
 
 def _shown(w: Witness, gutter: int) -> Iterator[Line]:
     """The witness: sizes and whether it was executed, then who stands where."""
-    sizes = ", ".join(f"{n} = {v}" for n, v in w.params)
-    how = {True: "the event machine goes wrong there too", False: "not confirmed by the event machine", None: ""}[w.confirmed]
-    if head := "; ".join(p for p in (sizes, how) if p):
-        yield _note(gutter, f"for example: {visible(head)}", "")
+    yield _note(gutter, f"for example: {visible(shown(w))}", "")
     for line in w.story:
         yield [("", " " * (gutter + 8) + visible(line))]
+
+
+def shown(w: Witness) -> str:
+    """The sizes of a witness, and whether it was executed."""
+    how = {True: "the event machine goes wrong there too", False: "not confirmed by the event machine", None: "not executed"}[w.confirmed]
+    return "; ".join(p for p in (", ".join(f"{n} = {v}" for n, v in w.params), how) if p)
 
 
 def _note(gutter: int, text: str, style: str) -> Line:

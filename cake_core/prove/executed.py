@@ -86,9 +86,12 @@ class Executed:
         values = tuple(s.params.items()) + ((("cluster.id", s.cluster), ("cluster.count", s.clusters)) if s.clusters > 1 else ())
         sites = [x for x in (f.second, f.first, *(b for b, _ in f.blocked)) if x is not None and x.event is not None]
         places = tuple((x.event.span, f"{x} is here when it goes wrong") for x in sites if x.event.span.line)
-        story = tuple(f"{x} waits for {what}" for x, what in f.blocked) or tuple(map(str, (x for x in (f.first, f.second) if x is not None)))
+        two = [(str(x), x) for x in (f.first, f.second) if x is not None]
+        lines = [(f"{x} waits for {what}", x) for x, what in f.blocked] or two
+        story = tuple(line for line, _ in lines)
+        there = tuple(x.event.span if x.event is not None and x.event.span.line else None for _, x in lines)
         here = _site(f)
-        told = Answer(Standing.VIOLATED, f"{f.kind}: {f.message}", values, story, confirmed=True, places=tuple(dict(places).items()))
+        told = Answer(Standing.VIOLATED, f"{f.kind}: {f.message}", values, story, there, confirmed=True, places=tuple(dict(places).items()))
         if here is not None and (sync is None or here.event is sync.site.event):
             its = ", ".join(f"{n}: {v}" for n, v in here.iteration)
             told = replace(told, stage=", ".join(map(str, f.slot)) or None, iteration=its or None)

@@ -15,6 +15,7 @@ from cake_core.prove.text import Key
 from cake_core.prove.uses import Use
 from cake_core.prove.walk import Frame, Run, Site
 from cake_core.rules.predicates import Answer, Standing
+from cake_core.source import Span
 
 
 @dataclass(slots=True)
@@ -30,7 +31,7 @@ class Telling:
             run = self.cuts.protocol.runs[key]
             if (site := self._place(model, run, stops)) is not None and site.event is not None:
                 stuck.append((run, site, self._missing(model, run, site)))
-        lines = [f"{self._who(r)}: waits {self._where(model, r, s)}{_needs(m)}" for r, s, m in stuck]
+        lines = [(f"{self._who(r)}: waits {self._where(model, r, s)}{_needs(m)}", s.event.span) for r, s, m in stuck]
         waiting = [r.agent.text for r, _, _ in stuck]
         answer = self._answer(model, f"{_listed(waiting)} wait{'s' if len(set(waiting)) == 1 else ''} for what never comes", lines)
         if not stuck:
@@ -135,21 +136,25 @@ class Telling:
 
     # --- parts -----------------------------------------------------------------------------------------------------
 
-    def _answer(self, model: z3.ModelRef, reason: str, story: list[str]) -> Answer:
+    def _answer(self, model: z3.ModelRef, reason: str, story: list[tuple[str, Span | None]]) -> Answer:
+        """`story`: lines, and where they stand."""
         names = [*self.cuts.facts.scalars, *(n for n in ("cluster.count", "cluster.id") if model.eval(z3.Int("cluster.count"), True).as_long() > 1)]
         values = [(n, model.eval(z3.Int(n), True).as_long()) for n in names]
-        return Answer(Standing.VIOLATED, reason, tuple(values), tuple(story))
+        places = tuple(s if s is not None and s.line else None for _, s in story)
+        return Answer(Standing.VIOLATED, reason, tuple(values), tuple(line for line, _ in story), places)
 
-    def _story(self, model: z3.ModelRef, concerned: tuple[Run, ...], running: Use | None = None) -> list[str]:
+    def _story(self, model: z3.ModelRef, concerned: tuple[Run, ...], running: Use | None = None) -> list[tuple[str, Span | None]]:
         """What was started, then where the agents stand that a state is about."""
         out = []
         if running is not None:
             then = Moment(running.site, "~", running.run)
-            out.append(f"{self._who(running.run)}: has started {_verb(running)}{self._at(model, running.site, then.here)}, {_done(running)}")
+            line = f"{self._who(running.run)}: has started {_verb(running)}{self._at(model, running.site, then.here)}, {_done(running)}"
+            out.append((line, running.site.event.span))
         for key in dict.fromkeys(r.agent.key for r in concerned):
             run = self.cuts.protocol.runs[key]
             if (site := self._place(model, run)) is not None:
-                out.append(f"{self._who(run)}: {'has ended' if site.event is None else 'is ' + self._where(model, run, site)}")
+                where = "has ended" if site.event is None else f"is {self._where(model, run, site)}"
+                out.append((f"{self._who(run)}: {where}", site.event.span if site.event is not None else None))
         return out
 
     def _who(self, run: Run) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cake_core.diagnostics import Sink, fail
+from cake_core.diagnostics.categories import Category
 from cake_core.rules import shapes
 from cake_core.rules.arithmetic import RLIMIT
 from cake_core.rules.check import Definition
@@ -23,12 +24,20 @@ SUITE = ("status", "precision", "kind", "level")
 
 COMMON = (
     *("schema", "id", "title", "kind", "level", "status", "precision", "since", "owner", "authors", "applies", "shape", "define"),
-    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "covers", "until"),
+    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "covers", "category", "until"),
 )
 SHAPES = {
     "relation": (shapes.relation, ("match", "where", "assume", "require")),
     "path": (shapes.path, ("from", "to", "must_pass", "of", "met", "after_last", "within", "where")),
     "protocol": (shapes.protocol, ("resource", "events", "automaton", "where")),
+}
+#: Categories of findings by kinds of rules; a rule may state another one.
+CATEGORIES = {
+    Kind.SAFETY: Category.PROGRAM_SAFETY,
+    Kind.LEGALITY: Category.HARDWARE_CONFORMANCE,
+    Kind.PORTABILITY: Category.HARDWARE_CONFORMANCE,
+    Kind.PERFORMANCE: Category.PERFORMANCE_ANALYSIS,
+    Kind.STYLE: Category.OPTIMIZATION_GUIDANCE,
 }
 PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "define")
 
@@ -90,9 +99,19 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         rlimit=_budget(fields),
         tags=fields.texts("tags"),
         covers=fields.texts("covers"),
+        category=_category(fields),
         path=path,
         span=node.get("id").span,
     )
+
+
+def _category(fields: Fields) -> Category:
+    """Of the seven, what it states, or what goes with its kind."""
+    if fields.node_of("category") is not None:
+        return fields.one_of("category", Category)
+    if fields.one_of("kind", Kind) is Kind.PERFORMANCE and fields.one_of("level", Level) is Level.INFO:
+        return Category.OPTIMIZATION_GUIDANCE
+    return CATEGORIES[fields.one_of("kind", Kind)]
 
 
 def _schema(fields: Fields) -> None:

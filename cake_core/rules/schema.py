@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path as File
 
+from cake_core.diagnostics.categories import Category
 from cake_core.frozen import frozen
 from cake_core.rules import ast
 from cake_core.rules.check import Definition
@@ -115,7 +116,7 @@ class Also:
 @frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
-    places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `fix`: the advice in general; `capabilities`: without which it does not apply."""
+    places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `category`: of its findings; `fix`: the advice in general; `capabilities`: without which it does not apply."""
 
     id: str
     title: str
@@ -140,6 +141,7 @@ class Rule:
     rlimit: int
     tags: tuple[str, ...]
     covers: tuple[str, ...]
+    category: Category
     path: File
     span: Span
     pack: str = ""

@@ -56,7 +56,7 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     at = _at(rule, bindings)
     why = text.of(rule.detail) if rule.detail else rule.why
     parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
-    witness = Witness(answer.values, answer.story, answer.confirmed) if answer.values or answer.story else None
+    witness = Witness(answer.values, answer.story, answer.confirmed, answer.story_places) if answer.values or answer.story else None
     span = answer.span or place(at, rows)
     related = [r for also in rule.also for r in text.places(also)]
     told = {span, *(r.span for r in related)}
@@ -75,6 +75,7 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         fix=answer.fix or (text.of(rule.help) if rule.help else None),
         related=tuple(related),
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
+        category=rule.category,
     )
 
 
@@ -90,6 +91,7 @@ def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], reason: str,
         role=_role(at),
         why=rule.limits or None,
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
+        category=rule.category,
     )
 
 

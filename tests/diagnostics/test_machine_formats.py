@@ -6,18 +6,34 @@ import json
 
 import jsonschema
 import pytest
+from formats import SARIF, assert_told, validator
 
-from cake_core.diagnostics import Diagnostic, Related, Severity, render
+from cake_core.diagnostics import Diagnostic, Related, Severity, Witness, render
 from cake_core.diagnostics.catalog import core_table
+from cake_core.diagnostics.categories import CODES, NAMESPACES, OF_THE_TOOL, Category, category_of
 from cake_core.diagnostics.json import SCHEMA_FILE, document
 from cake_core.source import NOWHERE, Span
 
 SPAN = Span("dir/a b,c.cake", 3, 5, 4, 2)
 FOUND = [
-    Diagnostic("type/unknown-name", "'x' is 100%\nunknown: a, b", SPAN, role="math", why="so", fix="do", related=(Related("seen", SPAN), Related("unplaced", NOWHERE))),
+    Diagnostic(
+        "type/unknown-name",
+        "'x' is 100%\nunknown: a, b",
+        SPAN,
+        role="math",
+        why="so",
+        fix="do",
+        related=(Related("seen", SPAN), Related("unplaced", NOWHERE)),
+    ),
     Diagnostic("acme/own-code", "a stranger's", severity=Severity.WARNING, rule_version="1.2"),
     Diagnostic("type/unknown-name", "a note", Span("b.cake", 1, 2, 1, 7), Severity.NOTE, iteration="k = 0"),
 ]
+SHOWN = Diagnostic(
+    "core/slot-race",
+    "two meet",
+    SPAN,
+    witness=Witness((("M", 4),), ("load: is at a, 100%", "math: has ended", "load: has started b"), True, (SPAN, None, Span("b.cake", 1, 2, 1, 7))),
+)
 
 
 def schema() -> dict:
@@ -87,3 +103,69 @@ def test_github_commands_are_escaped_and_one_line_each():
     )
     assert lines[0] == "::notice file=b.cake,line=1,endLine=1,col=2,endColumn=6,title=type/unknown-name::a note"
     assert lines[2] == "::warning title=acme/own-code::a stranger's"
+
+
+@pytest.mark.parametrize("found", [[], FOUND, [SHOWN], [*FOUND, SHOWN]])
+def test_every_format_tells_the_same(found):
+    assert_told(found)
+
+
+@pytest.mark.parametrize("confirmed", [True, False, None])
+def test_whether_an_example_was_executed_is_said(confirmed):
+    d = Diagnostic("core/index-bounds", "outside", SPAN, witness=Witness((("M", 4),), (), confirmed))
+    assert_told([d])
+    words = {True: "M = 4; the event machine goes wrong there too", False: "M = 4; not confirmed by the event machine", None: "M = 4; not executed"}
+    assert f"for example: {words[confirmed]}" in render([d], [], "text") and words[confirmed] in render([d], [], "github")
+
+
+def test_a_witness_is_a_flow_an_agent():
+    (result,) = json.loads(render([SHOWN], [], "sarif"))["runs"][0]["results"]
+    (flow,) = result["codeFlows"]
+    assert flow["message"]["text"] == "M = 4; the event machine goes wrong there too"
+    assert [(t["id"], [s["executionOrder"] for s in t["locations"]]) for t in flow["threadFlows"]] == [("load", [1, 3]), ("math", [2])]
+    assert "physicalLocation" not in flow["threadFlows"][1]["locations"][0]["location"], "who has ended stands nowhere"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"version": "2.0.0"},
+        {"runs": [{}]},
+        {"runs": [{"tool": {"driver": {}}}]},
+        {
+            "runs": [
+                {
+                    "tool": {"driver": {"name": "x"}},
+                    "results": [{"message": {"text": "m"}, "ruleId": "a/b", "ruleIndex": -1, "level": "error", "locations": []}],
+                }
+            ]
+        },
+        {
+            "runs": [
+                {
+                    "tool": {"driver": {"name": "x"}},
+                    "results": [{"message": {"text": "m"}, "ruleId": "a/b", "ruleIndex": 0, "level": "fatal", "locations": []}],
+                }
+            ]
+        },
+    ],
+)
+def test_the_schema_of_sarif_refuses_what_is_not_of_it(wrong):
+    jsonschema.Draft202012Validator.check_schema(json.loads(SARIF.read_text()))
+    log = json.loads(render([], [], "sarif"))
+    validator(SARIF).validate(log)
+    with pytest.raises(jsonschema.ValidationError):
+        validator(SARIF).validate(log | wrong)
+
+
+def test_every_code_has_a_category_or_concerns_the_tool():
+    tool = {"plugin", "rules", "runtime"}
+    table = core_table()
+    for code in table:
+        namespace = code.partition("/")[0]
+        assert category_of(code) is not None or namespace in tool or code in OF_THE_TOOL, code
+    named = {c for codes in CODES.values() for c in codes.split()}
+    assert {c for c in named if c.partition("/")[0] not in ("core", "ptx") and c != "type/clip"} <= set(table), "no code that is gone"
+    assert len(named) == sum(len(codes.split()) for codes in CODES.values()), "none stands twice"
+    assert set(NAMESPACES.values()) | set(CODES) <= set(Category) and len(Category) == 7
+    assert category_of("acme/own") is None and category_of("rules/undecided") is Category.PROGRAM_SAFETY

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from formats import assert_told
 
 from cake_core.diagnostics import CakeError, Severity
 from cake_core.diagnostics.json import diagnostic_object
@@ -36,6 +37,7 @@ def findings(path: Path) -> list[dict]:
         found = build(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, prove=True).diagnostics
     except CakeError as error:
         found = error.diagnostics
+    assert_told(found)
     return [diagnostic_object(d) for d in found]
 
 

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from formats import assert_told
 
 from cake_core.diagnostics.text import render
 from cake_core.prove.prover import Prover
@@ -42,6 +43,7 @@ def test_a_bad_text_is_found(slug, path, rows_from, golden_text):
     assert {v.outcome for v in found} == {Outcome.VIOLATED}
     findings = [v.finding for v in found]
     assert all(d.code == f"core/{slug}" and d.span is not None and d.span.line for d in findings)
+    assert_told(findings)
     told = render(findings, {path.name: Source(path.name, text)}, color=False)
     assert "?" not in re.sub(r"^ *\d* \|.*$", "", told, flags=re.MULTILINE), "a value of a message is missing"
     golden_text(path.with_suffix(".diag"), told)
