@@ -26,6 +26,9 @@ ITERATION = re.compile(r"it![0-9a-f]+")
 HEAD = re.compile(r"h![^ ()|]+!")
 OPAQUE = re.compile(r"u![0-9a-f]+")
 
+# z3's Python side looks at the sorts of each term, and its C side again: a seventh of a proof's time.
+z3.z3.Z3_DEBUG = False
+
 TRUE, FALSE, ZERO, ONE = z3.BoolVal(True), z3.BoolVal(False), z3.IntVal(0), z3.IntVal(1)
 
 _COMPARE = {
