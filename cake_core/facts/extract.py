@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
 from cake_core.facts.divisions import divided
+from cake_core.facts.constant import Constant
 from cake_core.facts.inline import Env, inline, swapped
 from cake_core.facts.schema import (
     Access,
@@ -41,9 +42,9 @@ from cake_core.facts.schema import (
 )
 from cake_core.facts.special import Made, specials
 from cake_core.ir import nodes as ir
-from cake_core.ir.build import COMPARISONS, INTEGER_CALLS, lift
+from cake_core.ir.build import lift
 from cake_core.ir.flow import conjuncts, walk
-from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
+from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Role, Stmt, Unary, Var
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import kernel_text
@@ -101,8 +102,10 @@ class _Reader:
     specials: dict[int, tuple[Made, ...]]
     count: int = 0
     types: dict[str, Tile] = field(init=False)  # of parameters, shapes as expressions
+    constant: Constant = field(init=False)
 
     def __post_init__(self) -> None:
+        self.constant = Constant.of(self.kernel, self.registry)
         self.types = {p.name: Tile("global", ELEMENTS[p.declared.name], p.declared.groups) for p in self.kernel.params if p.mode is not None}
 
     def number(self) -> int:
@@ -155,6 +158,14 @@ def _index_type(s: For) -> Scalar | None:
     return Scalar(types[0].elem, max(t.level for t in types)) if types else None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadNames:
+    """By identity of a call, the name that stands for its value; and what gives the names their values."""
+
+    names: dict[int, Name]
+    sets: tuple[Set, ...]
+
+
 #: Nodes of an expression that is still written out where its name stands; of a longer one nothing is known.
 LONGEST = 400
 
@@ -185,15 +196,18 @@ class _Scope:
             case Declare():
                 return ()
             case For():
-                asked = self._asked((s.lo, s.hi, s.words.get("step")), by, warp)
-                return (*asked, self._loop(s))
+                bounds = (s.lo, s.hi, s.words.get("step"))
+                read = self._read_names(bounds)
+                return (*self._asked(bounds, by, warp, read), self._loop(s, *(swapped(x, read.names) for x in bounds)))
             case ir.While(test, _, body):
-                asked = self._asked((test,), by, warp)
+                read = self._read_names((test,))
+                asked = self._asked((test,), by, warp, read)
                 number = self.reader.number()
-                again = self._asked((test,), by, warp) if asked else ()
-                return (*asked, While(number, self.value(test), (*self.block(body), *again), s.span))
+                again = self._asked((test,), by, warp, read) if asked else ()
+                return (*asked, While(number, self.value(swapped(test, read.names)), (*self.block(body), *again), s.span))
             case If():
-                return (*self._asked((s.test,), by, warp), *self._if(s, by, warp))
+                read = self._read_names((s.test,))
+                return (*self._asked((s.test,), by, warp, read), *self._if(replace(s, test=swapped(s.test, read.names)), by, warp))
         return self._event(s, by, warp)
 
     def value(self, e: Expr) -> Expr:
@@ -201,10 +215,9 @@ class _Scope:
 
     # --- scopes ----------------------------------------------------------------------------------------------------
 
-    def _loop(self, s: For) -> Loop:
+    def _loop(self, s: For, lo: Expr, hi: Expr, step: Expr | None) -> Loop:
         number = self.reader.number()
-        lo, hi = self.value(s.lo), self.value(s.hi)
-        step = s.words.get("step")
+        lo, hi = self.value(lo), self.value(hi)
         inner = self.inner()
         var = inner._bind(s.pattern[0], _index_type(s))
         body = tuple(node for x in s.body for node in inner.statement(x))
@@ -265,15 +278,26 @@ class _Scope:
         op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))
         return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said, made),)
 
-    def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None) -> tuple[Event, ...]:
-        """What a condition, or a loop's bounds, touch in memory when they are evaluated; of a `while` in front of each round."""
+    def _read_names(self, exprs: tuple[Expr | None, ...]) -> ReadNames:
+        """Names for what a condition, or a loop's bounds, read that may be another value each time: memory that somebody writes, and registers.
+        Inputs are read as they are written: their elements are the same wherever they are named."""
+        made = {id(c): c for e in exprs if e is not None for c in calls(e) if isinstance(c.type, Scalar) and self.reader.constant.changes(c)}
+        sets = {}
+        for key, c in made.items():
+            at = root(next(iter(c.positional), c))
+            own = self._bind(f"{at.id}[..]" if at is not None else c.name, c.type)
+            sets[key] = Set(own, None, self._source(c), c.type.range, _each(c))
+        return ReadNames({k: Name(x.name, type=made[k].type) for k, x in sets.items()}, tuple(sets.values()))
+
+    def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None, read: ReadNames) -> tuple[Event, ...]:
+        """What a condition, or a loop's bounds, touch in memory when they are evaluated, and what is read so; of a `while` in front of each round."""
         made = [(c, self._touches(c)) for e in exprs if e is not None for c in calls(e)]
         chosen = _chosen(exprs)
         acts = tuple(self._act(e, chosen) for c, touches in made if touches for e in self.reader.registry.functions[c.name].effects(c))
-        if not acts:
+        if not acts and not read.sets:
             return ()
-        first = next(c for c, touches in made if touches)
-        return (Event(self.reader.number(), first.name, by, warp, acts, (), first.span),)
+        first = next((c for c, touches in made if touches), made[0][0])
+        return (Event(self.reader.number(), first.name, by, warp, acts, read.sets, first.span),)
 
     def _touches(self, call: Call) -> bool:
         function = self.reader.registry.functions.get(call.name)
@@ -290,7 +314,7 @@ class _Scope:
                     value = self.value(b.value)
                     if self._size(value) > LONGEST:  # such as a chain of `let`s, which doubles at every link
                         out.append(Set(self._bind(b.name, b.value.type), None, each=_each(b.value)))
-                    elif not self._known(value):
+                    elif not self.reader.constant.known(value):
                         out += self._set(b.name, b.value, bind=True)
                     elif self._varies(value):
                         out.append(Set(self._bind(b.name, b.value.type), value))
@@ -332,7 +356,7 @@ class _Scope:
 
     def _or_none(self, e: Expr) -> Expr | None:
         value = self.value(e)
-        return value if self._known(value) else None
+        return value if self.reader.constant.known(value) else None
 
     def _size(self, e: Expr) -> int:
         """Nodes of an expression, counted as far as it matters."""
@@ -348,31 +372,6 @@ class _Scope:
     def _varies(self, e: Expr) -> bool:
         """Whether it depends on a variable, which may be set again while the value is in use."""
         return any(n.id in self.variables for n in names(e))
-
-    def _known(self, e: Expr) -> bool:
-        """Whether a value depends on nothing but parameters, tensors that no one writes, indices and variables."""
-        if isinstance(e.type, Scalar) and e.type.elem.kind == "float":
-            return False
-        tensors = {p.name: p.mode for p in self.reader.kernel.params if p.mode is not None}
-        match e:
-            case Int() | ir.Bool() | Name():
-                return True
-            case Unary(_, a):
-                return self._known(a)
-            case Binary(op, a, b) if op in ("+", "-", "*", "/", "%", "and", "or", *COMPARISONS):
-                return self._known(a) and self._known(b)
-            case Cond(a, b, c):
-                return self._known(a) and self._known(b) and self._known(c)
-            case Call() if e.name in INTEGER_CALLS:
-                return all(map(self._known, e.positional))
-            case Call():
-                touched = [a for c in calls(e) if (f := self.reader.registry.functions.get(c.name)) for a in f.effects(c)]
-                reads_in = all(isinstance(a, declared.Access) and tensors.get(root(a.place).id) == "in" for a in touched)
-                values = [
-                    a.value if isinstance(a, Option) else a for a in e.args if isinstance((a.value if isinstance(a, Option) else a).type, Scalar)
-                ]
-                return reads_in and all(map(self._known, values))
-        return False
 
     # --- effects ---------------------------------------------------------------------------------------------------
 

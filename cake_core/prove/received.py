@@ -66,7 +66,7 @@ class Talks:
             for s in _sent(self.facts, buffer) or ():
                 self.sent.setdefault((buffer, _element(s.access.region)), []).append(s)
 
-    def of(self, role: RoleFacts, loop: While, cta: int) -> Talk | None:
+    def of(self, role: RoleFacts, loop: While | Loop, cta: int) -> Talk | None:
         """The talk of a loop of a CTA's role; None where it hears and sends nothing, or stands in another loop."""
         if not any(n is loop for n in role.body):
             return None
@@ -82,6 +82,8 @@ class Talks:
         if not sends and not hears:
             return None
         meant = Talk(sends, hears, None).meant(cta)
+        if isinstance(loop, Loop):  # how often it goes round its bounds say
+            return Talk(sends, hears, None)
         asked = {n.id for n in names(loop.test)}
         told = asked & set(meant) and asked <= {*meant, *self.facts.scalars, "cluster.id", "cluster.count"}
         return Talk(sends, hears, _test(loop.test, meant) if told else None)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import z3
 
 from cake_core.effects import Issuer
-from cake_core.facts.schema import Access, By, WithBytes, WithCommit, WithGroup
+from cake_core.facts.schema import Access, By, Loop, WithBytes, WithCommit, WithGroup
 from cake_core.prove.cut import Moment
 from cake_core.prove.protocol import Barrier, Stream, destinations
 from cake_core.prove.received import Sent
@@ -158,6 +158,15 @@ def received(cuts: Cuts) -> Iterator[tuple[Site, Use]]:
 
 
 def stale(cuts: Cuts, site: Site, use: Use) -> Found:
+    """As `_stale`. Who goes round by himself may mean to read another turn's message: that is not said to be wrong."""
+    found = _stale(cuts, site, use)
+    if found.result is not Result.NONE and isinstance(loop := site.frames[-1].loop, Loop):
+        what = f"'{use.access.region.name}' may hold another turn's message than that of the loop over '{loop.var}', which goes by it"
+        raise Unanalysed(what, site.event.span)
+    return found
+
+
+def _stale(cuts: Cuts, site: Site, use: Use) -> Found:
     """A receiver is about to read while what was sent for the trip that it is in is not there yet, or not any more: the slot holds, or gets,
     another trip's."""
     cut, region = cuts.cut, use.access.region

@@ -328,7 +328,10 @@ class _Walker:
     def _loop(self, l: Loop, state: State, frames, guards, record: bool) -> State:
         if not any(matters(n, self.agent, self.needed, self.counting) for n in nodes(l.body)):
             return state
-        return self._iterate(l, self._frame(l, state, frames), state, frames, guards, record)
+        frame = self._frame(l, state, frames)
+        if not frames and (talk := self.talks.of(self.agent.role, l, self.agent.cta)) is not None:
+            frame = replace(frame, talk=replace(talk, hears={k: s for k, s in talk.hears.items() if k[1] in self.needed}))
+        return self._iterate(l, frame, state, frames, guards, record)
 
     def _iterate(self, l: Loop | While, frame: Frame, state: State, frames, guards, record: bool) -> State:
         """A loop of which it is known how often it goes round."""

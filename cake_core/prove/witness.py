@@ -108,7 +108,7 @@ class Telling:
         def here(t: z3.ExprRef) -> z3.ExprRef:
             return self.cuts.cut.here(run.agent.key, t)
 
-        turns = [f"{f.loop.var}: {self._iteration(model, f, here)}" for f in site.frames]
+        turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in site.frames]
         named = next(((ref, key) for ref, key in self._refs(site)), None)
         stage = None
         if named is not None and self.cuts.facts.barriers[named[0].name].slots > 1:
