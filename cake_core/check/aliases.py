@@ -8,15 +8,16 @@ is an obligation that no check here settles: the manifest names it, and the fact
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from cake_core.check.paths import Paths
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Related, Sink
 from cake_core.effects import Access, BarrierArrive, BarrierInit, BarrierWait, BySignal, EngineCommit, Mode, Rendezvous
 from cake_core.facts import Rows
 from cake_core.frozen import frozen
-from cake_core.ir.flow import Loops, Positions, decide, walk
-from cake_core.ir.nodes import Block, For, If, Int, Name, Role, Stmt, While
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Int, Role, Stmt
 from cake_core.ir.places import place_of, root
 from cake_core.ir.plan import Placed, slot_cells
 from cake_core.ir.types import Tile
@@ -94,42 +95,18 @@ def _bytes(b: Placed, e: Access, declared: Tile | None, span: Span) -> Bytes:
     return replace(all_of_it, lo=cells.start, hi=cells.stop, sure=tuple(p.size for p in place.parts) == b.shape)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Paths[State]):
     """Follows one role: what its bytes surely hold."""
 
-    subject: Subject
-    role: Role
-    mates: dict[str, frozenset[str]]
-    sink: Sink
-    loops: Loops[State] = field(init=False)
-    told: set[Span] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.loops = Loops(self._block, _join, _join)
+    def __init__(self, subject: Subject, role: Role, mates: dict[str, frozenset[str]], sink: Sink) -> None:
+        super().__init__(_join, _join)
+        self.subject, self.role, self.mates, self.sink = subject, role, mates, sink
+        self.told: set[Span] = set()
 
     def analyse(self) -> None:
-        self._block(self.role.body, {}, {})
+        self.block(self.role.body, {}, {})
 
-    def _block(self, block: Block, state: State, positions: Positions) -> State:
-        for s in block:
-            state = self._stmt(s, state, positions)
-        return state
-
-    def _stmt(self, s: Stmt, state: State, positions: Positions) -> State:
-        match s:
-            case For() | While():
-                return self.loops.over(s, state, positions)
-            case If(Name("leader" | "warp.leader"), then, None):
-                return self._block(then, state, positions)  # one thread's path is the instance's
-            case If(test, then, other):
-                decided = decide(test, positions)
-                if decided is not None:
-                    return self._block(then if decided else other or (), state, positions)
-                return _join(self._block(then, state, positions), self._block(other or (), state, positions))
-        return self._effects(s, state)
-
-    def _effects(self, s: Stmt, state: State) -> State:
+    def effects(self, s: Stmt, state: State) -> State:
         found = tuple(touched(self.subject, s, self.mates))
         for n, b in enumerate(found):
             other = next((x for x in found[:n] if x.name in self.mates[b.name] and x.meets(b)), None)
@@ -142,9 +119,7 @@ class _Run:
                     f"give one of them {self._unit(b.name)} of its own",
                 )
         for b in (x for x in found if x.mode is Mode.READ):
-            over = next(
-                (w for w in _held(state, b) if w.name != b.name and (w.meets(b) if b.sure else w.lo <= b.lo and b.hi <= w.hi)), None
-            )
+            over = next((w for w in _held(state, b) if w.name != b.name and (w.meets(b) if b.sure else w.lo <= b.lo and b.hi <= w.hi)), None)
             if over is not None:
                 self._error(
                     s.span,
@@ -165,12 +140,7 @@ class _Run:
 
     def _changes_hands(self, e) -> bool:
         """Whether others may have written behind it."""
-        return (
-            isinstance(e, BarrierWait)
-            or isinstance(e, Rendezvous)
-            and e.scope != "warp"
-            and self.subject.role(self.role.name).instances > 1
-        )
+        return isinstance(e, BarrierWait) or isinstance(e, Rendezvous) and e.scope != "warp" and self.subject.role(self.role.name).instances > 1
 
     def _error(self, at: Span, name: str, message: str, related: tuple[Related, ...], fix: str) -> None:
         if at not in self.told:

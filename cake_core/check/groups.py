@@ -3,15 +3,15 @@ when a role ends (S17). Decided by the FIFO of groups on every path; positions i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from cake_core.check.paths import Paths
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.effects import Access, CommitGroup, Fence, InGroup, WaitGroup
 from cake_core.facts import Rows
 from cake_core.frozen import frozen
-from cake_core.ir.flow import Loops, Positions, decide
-from cake_core.ir.nodes import Assign, Binary, Block, Call, Cond, Expr, For, If, Name, Op, Option, Role, Stmt, Unary, While
+from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, If, Op, Option, Role, Stmt, Unary
 from cake_core.ir.places import fragments_in, root
 from cake_core.ir.visit import own_expressions
 from cake_core.source import Span
@@ -62,19 +62,16 @@ def check(subject: Subject, rows: Rows, sink: Sink) -> None:
         _Run(subject, role, sink).analyse()
 
 
-@dataclass(slots=True)
-class _Run:
-    subject: Subject
-    role: Role
-    sink: Sink
-    loops: Loops[State] = field(init=False)
-    told: set[tuple[str, Span]] = field(default_factory=set)  # fragment and start of its group: one finding each
+class _Run(Paths[State]):
+    """Follows one role: the groups that may be in flight. A leader's queue is the leader's: only its path counts."""
 
-    def __post_init__(self) -> None:
-        self.loops = Loops(self._block, _join, _widen)
+    def __init__(self, subject: Subject, role: Role, sink: Sink) -> None:
+        super().__init__(_join, _widen)
+        self.subject, self.role, self.sink = subject, role, sink
+        self.told: set[tuple[str, Span]] = set()  # fragment and start of its group: one finding each
 
     def analyse(self) -> None:
-        end = self._block(self.role.body, {}, {})
+        end = self.block(self.role.body, {}, {})
         # a write to a tensor that outlives the role is visible when the grid ends
         tensors = {p.name for p in self.subject.kernel.params}
         left = {use for queue in end.values() for use in queue.uses() if use.name not in tensors}
@@ -92,26 +89,10 @@ class _Run:
                 fix="wait for its group before the role ends",
             )
 
-    def _block(self, block: Block, state: State, positions: Positions) -> State:
-        for s in block:
-            state = self._stmt(s, state, positions)
-        return state
+    def asks(self, s: If, state: State) -> None:
+        self._touched(s, state, ())
 
-    def _stmt(self, s: Stmt, state: State, positions: Positions) -> State:
-        match s:
-            case For() | While():
-                return self.loops.over(s, state, positions)
-            case If(Name("leader" | "warp.leader"), then, None):
-                return self._block(then, state, positions)  # a leader's queue is the leader's: only its path counts
-            case If(test, then, other):
-                self._touched(s, state, ())
-                decided = decide(test, positions)
-                if decided is not None:
-                    return self._block(then if decided else other or (), state, positions)
-                return _join(self._block(then, state, positions), self._block(other or (), state, positions))
-        return self._effects(s, state)
-
-    def _effects(self, s: Stmt, state: State) -> State:
+    def effects(self, s: Stmt, state: State) -> State:
         effects = self.subject.effects(s)
         started = [e for e in effects if isinstance(e, Access) and isinstance(e.completion, InGroup)]
         self._touched(s, state, tuple(root(e.place).id for e in started))
@@ -163,7 +144,6 @@ class _Run:
                         why=f"the group started at line {use.span.line} has not been waited for on every path (S7)",
                         fix="wait for the group first",
                     )
-
 
     def _read(self, e: Expr) -> Expr | tuple:
         """`e` less the arguments of functions that do not read them, such as the tile that `cols(..)` counts."""

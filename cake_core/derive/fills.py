@@ -31,9 +31,7 @@ class Fills:
         found: list[tuple[int, Op]] = []
         self._found(self.role.body, found)
         if not found:
-            raise fail(
-                "derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer
-            )
+            raise fail("derive/no-fill", f"role '{producer}' never fills pipeline '{p.name}' between `acquire` and `commit`", p.span, role=producer)
         amounts = {n for n, _ in found}
         if len(amounts) > 1:
             a, b = found[0], next(f for f in found if f[0] != found[0][0])
@@ -151,14 +149,12 @@ class Fills:
 
     def _first(self, block: Block) -> Stmt:
         """The first fill in a block that has one."""
-        return next(
-            s
-            for s in walk(block)
-            if any(_fills_by_bytes(e, self.pipeline) for e in effects_of(s, self.registry))
-        )
+        return next(s for s in walk(block) if any(_fills_by_bytes(e, self.pipeline) for e in effects_of(s, self.registry)))
 
     def _touches(self, block: Block) -> bool:
-        return any(_fills_by_bytes(e, self.pipeline) for s in block for e in effects_of(s, self.registry)) or any(self._touches(inner) for s in block for inner in nested(s))
+        return any(_fills_by_bytes(e, self.pipeline) for s in block for e in effects_of(s, self.registry)) or any(
+            self._touches(inner) for s in block for inner in nested(s)
+        )
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from warpgroups import Grid, bits16
+from ptx_values import bits16
+from warpgroups import Grid
 
 from cake_core import pipeline
 from cake_core.check import Checked

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from warpgroups import Grid, bf16, bits16
+from ptx_values import bf16, bits16
+from warpgroups import Grid
 
 from cake_core.pipeline import build
 from cake_core.plugins import load_registry
