@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from cake_core.effects import Access, Mode
 from cake_core.frozen import frozen
+from cake_core.ir.aliases import declared_mates
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
@@ -310,12 +311,13 @@ class Follower:
         self.sent[self._value(s.value, "the value")] = message
 
     def _message(self, place: Expr) -> tuple[Slot, Expr] | None:
-        """The slot that a place lies in and, as an expression, the message there; None for any other place."""
+        """The slot that a place lies in and, as an expression, the message there; None for any other place, and where another buffer has the
+        same bytes: what is stored there may be gone when it is read."""
         indices: tuple[Expr, ...] = ()
         while isinstance(place, Index):
             place, indices = place.base, (*place.indices, *indices)
         slot = self.values.get(indices[0].id) if isinstance(place, Name) and indices and isinstance(indices[0], Name) else None
-        if not isinstance(slot, Slot) or place.id not in self.pipelines[slot.pipeline].buffers:
+        if not isinstance(slot, Slot) or place.id not in self.pipelines[slot.pipeline].buffers or place.id in declared_mates(self.kernel.body):
             return None
         rest = tuple(self._value(i, "an index") for i in indices[1:])
         base = Name(f"{MESSAGE}{slot.pipeline}|{slot.use}|{place.id}")
