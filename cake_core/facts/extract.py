@@ -40,7 +40,7 @@ from cake_core.facts.schema import (
     WithCommit,
     WithGroup,
 )
-from cake_core.facts.special import Made, specials
+from cake_core.facts.special import Made, Masked, specials
 from cake_core.ir import nodes as ir
 from cake_core.ir.build import lift
 from cake_core.ir.flow import conjuncts, walk
@@ -57,7 +57,7 @@ from cake_core.primitive.groups import warps_of
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     """The facts of `kernel`, an elaborated derived form. Raises CakeError where a primitive fails when it is asked for effects."""
     plan = read_plan(kernel, warps_of(kernel, registry), registry.spaces)
-    reader = _Reader(kernel, registry, plan, specials(kernel, registry))
+    reader = _Reader(kernel, registry, plan, specials(kernel, registry, {b.name: b.shape for b in plan.buffers.values()}))
     before, roles, after = [], [], []
     env: Env = {}
     for s in kernel.body:
@@ -99,7 +99,7 @@ class _Reader:
     kernel: Kernel
     registry: object
     plan: Plan
-    specials: dict[int, tuple[Made, ...]]
+    specials: dict[int, tuple[Made | Masked, ...]]
     count: int = 0
     types: dict[str, Tile] = field(init=False)  # of parameters, shapes as expressions
     constant: Constant = field(init=False)
@@ -272,7 +272,7 @@ class _Scope:
             acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers)
         sets = self._sets(s)
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
-        made = self.reader.specials.get(id(s), ())
+        made = tuple(replace(m, bound=self.value(m.bound)) if isinstance(m, Masked) else m for m in self.reader.specials.get(id(s), ()))
         if not acts and not sets and not said and not made:
             return ()
         op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))

@@ -315,6 +315,15 @@ RELATIONS: dict[str, Relation] = {
             Column("unmasks", BOOL, "it may take the stand-in from itself, which leaves an ordinary 0"),
         ),
         _happens(
+            "masked",
+            "A product whose left factor is 0, or has an exponential of minus infinity, in the columns from a bound on.",
+            Column("bound", EXPR, "the first such column, as a number of the dimension that is summed over"),
+            Column("buffer", "buffer", "the other factor"),
+            Column("tensor", "buffer", "the tensor that all that is written there are tiles of; none: not known", optional=True),
+            Column("extent", EXPR, "its extent in the dimension that is summed over", optional=True),
+            Column("finite", BOOL, "an `assume` says that none of its elements is infinite or a NaN"),
+        ),
+        _happens(
             "assign",
             "A variable of the role gets a value.",
             Column("name", TEXT, "which"),

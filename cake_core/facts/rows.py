@@ -12,6 +12,7 @@ from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
 from cake_core.facts.handoffs import HandOff, hand_offs, level, named_meetings, threads, uniform
 from cake_core.facts.loaded import Loaded
+from cake_core.facts.masked import made
 from cake_core.facts.relations import APART, RELATIONS
 from cake_core.facts.schema import (
     Access,
@@ -305,8 +306,8 @@ class _Order:
             number = a.value if isinstance(a.value, int) else None
             self.rows.add("attribute", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=a.name, word=str(a.value), number=number)
         for n, m in enumerate(e.specials, len(e.acts) + len(e.sets) + len(e.attributes)):
-            site = Site(role, part, e, None)
-            self.rows.add("special", f"{e.id}.{n}", e.span, site, **common, function=m.function, nan=m.nan, unmasks=m.unmasks)
+            relation, values = made(m, self.rows.facts)
+            self.rows.add(relation, f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, **values)
         for n, s in enumerate(e.sets, len(e.acts)):
             self.rows.add("assign", f"{e.id}.{n}", e.span, Site(role, part, e, None), **common, name=s.name, value=s.value)
 

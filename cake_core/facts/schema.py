@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from cake_core.effects import Attribute, Fence, Free, GridOrder, Issuer, Mode, Proxy, Reserve
-from cake_core.facts.special import Made
+from cake_core.facts.special import Made, Masked
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.ir.plan import BarrierPlan, BufferPlan, LaunchPlan, RolePlan, TensorPlan
@@ -231,7 +231,7 @@ class Event:
     sets: tuple[Set, ...]
     span: Span
     attributes: tuple[Attribute, ...] = ()
-    specials: tuple[Made, ...] = ()
+    specials: tuple[Made | Masked, ...] = ()
 
 
 @frozen

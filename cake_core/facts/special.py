@@ -7,6 +7,7 @@ read may be any store. A comparison of a NaN is false, so what is only compared 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import isinf
 
@@ -15,11 +16,14 @@ from cake_core.frozen import frozen
 from cake_core.ir import nodes as ir
 from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, Float, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
 from cake_core.ir.places import root
-from cake_core.ir.types import BOOL
+from cake_core.ir.types import BOOL, Scalar
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.special import ORDINARY, STANDS_IN, WRONG, Special, Specials
 
-State = dict[str, Specials]
+#: Of a value too: it counts columns.
+COLUMNS = "columns"
+
+State = dict[str, frozenset]
 
 
 @frozen
@@ -32,11 +36,27 @@ class Made:
     unmasks: bool
 
 
-def specials(kernel: Kernel, registry) -> dict[int, tuple[Made, ...]]:
+@frozen
+class Cut:
+    """Of a value: nothing, 0 or minus infinity, in the columns from `bound` on."""
+
+    bound: Expr
+
+
+@frozen
+class Masked:
+    """A product whose left factor is cut at `bound`, over the dimension `along` of the right one, a part of `buffer`."""
+
+    bound: Expr
+    buffer: str
+    along: int
+
+
+def specials(kernel: Kernel, registry, buffers: Mapping[str, tuple[int, ...]]) -> dict[int, tuple[Made | Masked, ...]]:
     """What statements make of special values, by the identity of the statement."""
-    if not _writes(kernel.body):
+    if not _writes(kernel.body, registry):
         return {}
-    flow = _Flow(registry)
+    flow = _Flow(registry, {n: t for n, t in buffers.items() if len(t) > 1})
     while True:
         before = dict(flow.memory)
         flow.found.clear()
@@ -50,23 +70,28 @@ def specials(kernel: Kernel, registry) -> dict[int, tuple[Made, ...]]:
             return {n: tuple(dict.fromkeys(made.values())) for n, made in flow.found.items()}
 
 
-def _writes(x) -> bool:
-    """Whether a special value is written anywhere."""
+def _writes(x, registry) -> bool:
+    """Whether a special value, or a function that chooses, is written anywhere."""
     match x:
         case Float(v):
             return isinf(v) or v <= STANDS_IN
+        case Call() if (function := registry.functions.get(x.name)) is not None and function.arms(x) is not None:
+            return True
         case tuple():
-            return any(map(_writes, x))
+            return any(_writes(y, registry) for y in x)
         case ir.Node():
-            return any(_writes(getattr(x, f.name)) for f in fields(x) if f.name not in ("span", "type"))
+            return any(_writes(getattr(x, f.name), registry) for f in fields(x) if f.name not in ("span", "type"))
     return False
 
 
 @dataclass(slots=True)
 class _Flow:
     registry: object
+    buffers: Mapping[str, tuple[int, ...]]  # shapes of those in shared memory
     memory: State = field(default_factory=dict)  # of buffers: what any store leaves there
-    found: dict[int, dict[int, Made]] = field(default_factory=dict)  # by statement and expression: what the last turn of a loop says holds of all
+    found: dict[int, dict[int, Made | Masked]] = field(
+        default_factory=dict
+    )  # by statement and expression: what the last turn of a loop says holds of all
     at: Stmt | None = None
 
     # --- statements ------------------------------------------------------------------------------------------------
@@ -141,24 +166,45 @@ class _Flow:
     def called(self, e: Call, state: State, compared: bool) -> Specials:
         function = self.registry.functions.get(e.name)
         if function is None or not function.reads:
-            return ORDINARY
+            return frozenset({COLUMNS}) if getattr(function, "axis", None) == "col" else ORDINARY
         if (arms := function.arms(e)) is not None:
             test, a, b = arms
-            return self.value(Cond(test, a, b), state, compared)
+            cuts = self.cuts(test, state) if b in (Float(0.0), Int(0)) or self.value(b, state) == {Special.MINUS_INFINITY} else ()
+            return self.value(Cond(test, a, b), state, compared).union(cuts)
         return self.applied(e.name, e, e.positional[function.symbols :], state, compared)
 
     def applied(self, name: str, e: Expr, operands: tuple[Expr, ...], state: State, compared: bool) -> Specials:
         quiet = compared or getattr(e.type, "elem", None) == BOOL
         args = tuple(self.value(a.value if isinstance(a, Option) else a, state, quiet) for a in operands)
+        if name == "@":
+            self.multiplied(e, args[0], operands[1])
         function = self.registry.functions.get(name)
         if not any(args) or function is None:
             return ORDINARY
         call = e if isinstance(e, Call) else Call(Name(name), operands, span=e.span, type=e.type)
         out = function.special(call, args)
         wrong = out & WRONG
-        if not quiet:
+        if not quiet and any(isinstance(x, Special) for x in ORDINARY.union(*args)):
             self.found.setdefault(id(self.at), {})[id(e)] = Made(name, Special.NAN in wrong, Special.UNMASKED in wrong)
         return ORDINARY if wrong else out  # said once, where it is made
+
+    def cuts(self, test: Expr, state: State) -> set[Cut]:
+        """Where a condition surely does not hold: in the columns from a bound on."""
+        match test:
+            case Binary("and", a, b):
+                return self.cuts(a, state) | self.cuts(b, state)
+            case Binary("<", a, bound) | Binary(">", bound, a) if isinstance(bound.type, Scalar) and COLUMNS in self.value(a, state, True):
+                return {Cut(bound)}
+        return set()
+
+    def multiplied(self, e: Expr, left: frozenset, right: Expr) -> None:
+        name = root(right)
+        if name is None or name.id not in self.buffers:
+            return
+        shape = self.buffers[name.id]
+        along = len(shape) - (1 if isinstance(right, ir.Attr) else 2)
+        for cut in (c for c in left if isinstance(c, Cut)):
+            self.found.setdefault(id(self.at), {})[id(e), cut] = Masked(cut.bound, name.id, along)
 
 
 def _joined(state: State, other: State) -> bool:

@@ -226,3 +226,55 @@ kernel k(N: i32, X: in f32[N, 256], Y: out f32[N, 256])
 def test_what_is_made_of_infinities(body, nan, unmasks, rows):
     made = rows(SPECIAL.replace("BODY", body))["special"]
     assert (any(r["nan"] for r in made), any(r["unmasks"] for r in made)) == (nan, unmasks)
+
+
+CUT = """cake 1 derived
+kernel k(N: i32, CAP: i32, V: in bf16[CAP, 64], D: out f32[64, 64])
+  require 1 <= N, N <= CAP, CAP <= 4096
+  target sm90
+{
+  launch 1
+  shared v: bf16[1][64, 64] at 0 swizzle 128
+  barrier full: mbarrier[1] count 1 at 8192
+  role load: 1 warp at 0 {
+    if leader {
+      tma.load v[0] <- V[0 +: 64, 0 +: 64] signal full[0]
+    }
+  }
+  role math: 1 warpgroup at 4 {
+    frag acc: f32[64, 64] layout mma, w: f32[64, 64] layout mma, p: bf16[64, 64] layout mma
+    acc = 0.0
+    w = 1.0
+    BODY
+    p = bf16(w)
+    mbarrier.wait full[0] parity 0
+    wgmma.fence
+    wgmma acc += p @ FACTOR
+    wgmma.commit
+    wgmma.wait 0
+    store D[0 +: 64, 0 +: 64] <- acc by 8
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "factor", "found"),
+    [
+        ("w = where(cols(w) < N, w, 0.0)", "v[0]", [("N", "V", "CAP")]),
+        ("w = where(cols(w) < N, w, 0.0)", "v[0].T", [("N", "V", "64")]),
+        ("let c = cols(w) + 1\n    w = where(N > c, w, 0.0)", "v[0]", [("N", "V", "CAP")]),
+        ("w = where(cols(w) < N and w > 0.0, w * 2.0, 0.0)", "v[0]", [("N", "V", "CAP")]),
+        ("w = exp2(where(cols(w) < N, w, -inf))", "v[0]", [("N", "V", "CAP")]),
+        ("w = where(cols(w) < N, w, 1.0)", "v[0]", []),
+        ("w = where(rows(w) < N, w, 0.0)", "v[0]", []),
+        ("w = where(w < 0.5, w, 0.0)", "v[0]", []),
+        ("w = where(cols(w) < rows(w), w, 0.0)", "v[0]", []),
+        ("w = w * 2.0", "v[0]", []),
+    ],
+)
+def test_products_with_what_a_mask_leaves_out(body, factor, found, rows):
+    from cake_core.ir.printer import expr_text
+
+    masked = rows(CUT.replace("BODY", body).replace("FACTOR", factor))["masked"]
+    assert [(expr_text(r["bound"]), r["tensor"], expr_text(r["extent"])) for r in masked] == found

@@ -7,7 +7,7 @@ kernel guarded(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
   shared s: f32[2][256]
   pipeline p: 2 { s } from read to write
   role read: 1 warp {
-    frag x: f32[256] vec 8
+    frag x: f32[256] vec 4
     for r in t {
       if r % 2 == 0 {
         acquire p as i
@@ -18,7 +18,7 @@ kernel guarded(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
     }
   }
   role write: 1 warp {
-    frag y: f32[256] vec 8
+    frag y: f32[256] vec 4
     for r in t {
       if r % 2 == 0 {
         wait p as i

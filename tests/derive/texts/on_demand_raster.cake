@@ -9,7 +9,7 @@ kernel relay(M: i32, N: i32, X: in f32[M, N, 256], Y: out f32[M, N, 256], NEXT: 
   shared s: f32[2][256]
   pipeline p: 2 { s } from read to write
   role read: 1 warp regs 40 {
-    frag x: f32[256] vec 8
+    frag x: f32[256] vec 4
     for (m, n) in t {
       if first {
         acquire p as i
