@@ -91,6 +91,23 @@ def test_kernel(machine, built, name, shape, clusters, consts):
     run(machine, b, b.lowered.ptx, load_companion(KERNELS / f"{name}.py"), sizes(b, shape), clusters, seed=ceil(sum(shape)))
 
 
+THROUGH = """          tcgen05.ld x <- acc[u][:, j * EN +: EN]
+          tcgen05.wait.ld
+"""
+
+
+def test_columns_that_two_buffers_share(machine, registry):
+    """What the epilogue has read goes back into the same columns under another name, and is read again there, while the engine fills the
+    other slot."""
+    text = (KERNELS / "gemm_sm100.cake").read_text()
+    text = text.replace("tmem acc: f32[2][128, BN]", "tmem acc: f32[2][128, BN], q: f32[2][128, BN] alias acc")
+    again = THROUGH + THROUGH.replace("ld", "st").replace("x <- acc[u][:, j * EN +: EN]", "q[u][:, j * EN +: EN] <- x") + THROUGH.replace("acc", "q")
+    assert THROUGH in text
+    b = build(Source("through.cake", text.replace(THROUGH, again)), registry, "sm100", prove=True)
+    assert b.diagnostics == () and b.lowered.plan.tensors["q"].column == b.lowered.plan.tensors["acc"].column
+    run(machine, b, b.lowered.ptx, load_companion(KERNELS / "gemm_sm100.py"), sizes(b, (300, 264, 72)), 1, seed=5)
+
+
 #: What is broken in the machine code, as (pattern, replacement, how often); the machine must not come to a right end.
 FAULTS = {
     "a slot handed back before it is read": (
