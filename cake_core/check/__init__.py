@@ -17,7 +17,7 @@ from cake_core.diagnostics import Diagnostic, Sink
 from cake_core.facts import Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
-from cake_core.rules import Predicates, Rulebook, asking, judge, rulebook
+from cake_core.rules import Predicates, Rule, Rulebook, asking, judge, rulebook
 
 
 def check(

@@ -135,7 +135,7 @@ def prover(monkeypatch, **answers):
 
     for name, answer in answers.items():
         setattr(Some, name, lambda self, *args, answer=answer, given=(): answer)
-    monkeypatch.setattr(pipeline, "prover", lambda: Some)
+    monkeypatch.setattr(pipeline, "prover", lambda cores=1: Some)
 
 
 def test_what_the_solver_does_not_decide_is_an_error_that_says_how_to_go_on(monkeypatch):
