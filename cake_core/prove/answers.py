@@ -146,6 +146,10 @@ class Answers:
 
     # --- all at once -----------------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Walk the roles and put up their cuts: what all questions start from."""
+        self._asked(lambda cuts: PROVED)
+
     def settle(self) -> None:
         """Ask at once what is commonly asked, if that was not done."""
         self._known_at_once()

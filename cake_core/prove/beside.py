@@ -1,7 +1,7 @@
-"""The other core: a copy of this process that proves its half of what is asked at once, and what is asked of addresses.
+"""The other core: a copy of this process that proves a part of what is asked at once, and what is asked of addresses.
 
 Both do the same in the same order and tell each other what they have proved, level by level, so an answer does not depend on which of them
-found it. A copy that fails, or that no one can make, leaves its half to be asked here.
+found it. A copy that fails, or that no one can make, leaves its part to be asked here.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cake_core.prove.memory import Memory
     from cake_core.rules import Rule
 
-#: Predicates about addresses, and about order. Others are decided by the rules' own room.
-ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree"})
+#: Predicates about addresses and what launches are admitted, and about order. Others are decided by the rules' own room.
+ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run"})
 ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained"})
 
 
@@ -69,10 +69,10 @@ class Prover:
         return self._address(f"aligned {bytes}", (access,), given, lambda: self._places.aligned(access, bytes, given))
 
     def may_hold(self, kernel: Row, given: Conditions = ()) -> Answer:
-        return self._once("may_hold", (), given, lambda: self._places.may_hold(given))
+        return self._address("may_hold", (), given, lambda: self._places.may_hold(given))
 
     def may_run(self, role: Row, given: Conditions = ()) -> Answer:
-        return self._once("may_run", (role,), given, lambda: self._places.may_run(role, given))
+        return self._address("may_run", (role,), given, lambda: self._places.may_run(role, given))
 
     def __getattr__(self, name: str):
         if name.startswith("_"):
@@ -91,7 +91,7 @@ class Prover:
         if self._answers is None:
             from cake_core.prove.answers import Answers
 
-            self._answers = Answers(self.rows, self._beside)
+            self._answers = Answers(self.rows)
         return self._answers
 
     @property
@@ -123,17 +123,15 @@ class Prover:
             return
         self._shared = True
         if self.cores > 1 and not self._proofs.known and self.rows["wait"]:
-            import z3  # noqa: F401  once, for both
-
             from cake_core.prove.beside import Beside
 
-            self._beside = Beside.start(self._half)
+            self._asked.prepare()
+            self._beside = self._asked.beside = Beside.start(self._half)
 
     def _half(self, beside: Beside) -> None:
-        """The copy's part: half of the sweep, and what rules ask of addresses."""
-        from cake_core.prove.answers import Answers
-
-        Answers(self.rows, beside).sweep()
+        """The copy's part: some of the sweep, and what rules ask of addresses."""
+        self._asked.beside = beside
+        self._asked.sweep()
         self._proofs.fresh.clear()
         judge((r for r in self.rules if (names := predicates_of(r)) & ADDRESSES and not names & ORDER), self.rows, self)
         beside.tell("proved", sorted(self._proofs.fresh))

@@ -15,6 +15,10 @@ from cake_core.prove.beside import Beside
 from cake_core.prove.solve import Cuts
 
 
+#: One query of so many is the copy's (`beside.py`), which has addresses to prove too.
+COPY = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question that was put to `Cuts.consistent` while it collected them."""
@@ -25,7 +29,7 @@ class Asked:
 
 
 def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> set[int]:
-    """Numbers of the questions of which it is sure that there is no such cut. `beside`: who asks every other query meanwhile."""
+    """Numbers of the questions of which it is sure that there is no such cut. `beside`: who asks a part of the queries meanwhile."""
     safe: set[int] = set()
     ranges = [list(cuts.ranges(q.agents, q.near)) for q in questions]
     for level in range(max(map(len, ranges), default=0)):
@@ -35,17 +39,17 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
                 among = of[level] if len(of[level]) < len(cuts.protocol.runs) else tuple(cuts.protocol.runs)
                 groups.setdefault(among, []).append(n)
 
-        def none(half: int, step: int, groups=groups) -> set[int]:
-            asked = list(groups.items())[half::step]
+        def none(*halves: int, groups=groups) -> set[int]:
+            asked = [g for n, g in enumerate(groups.items()) if int(n % COPY == COPY - 1) in halves]
             return set().union(*(_none(cuts, among, {n: z3.And(questions[n].state) for n in numbers}) for among, numbers in asked))
 
         if beside is None:
             safe |= none(0, 1)
             continue
-        mine = none(beside.half, 2)
+        mine = none(beside.half)
         theirs = beside.exchange("safe", sorted(mine))
-        if theirs is None:  # it has gone: its half is asked here
-            theirs, beside = none(1 - beside.half, 2), None
+        if theirs is None:  # it has gone: its part is asked here
+            theirs, beside = none(1 - beside.half), None
         safe |= mine | set(theirs)
     return safe
 

@@ -46,7 +46,7 @@ def test_two_cores_prove_what_one_proves(rows):
     alone, both = proved(rows, 1), proved(rows, 2)
     assert alone._beside is None and both._beside is not None
     assert both._proofs.fresh >= alone._proofs.fresh
-    assert both._asked._cuts.asked < alone._asked._cuts.asked  # half of the sweep was asked elsewhere
+    assert both._asked._cuts.asked < alone._asked._cuts.asked  # a part of the sweep was asked elsewhere
     assert both._memory is None and alone._memory is not None  # and so were addresses
     both.close()
 
