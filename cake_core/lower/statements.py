@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cake_core.diagnostics import fail
 from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, Int, Let, Name, Op, Stmt, Tuple, Var, While
 from cake_core.ir.types import Scalar, Tile, Value, Values
-from cake_core.lower import values
+from cake_core.lower import said, values
 from cake_core.lower.faults import blamed
 from cake_core.lower.scalars import KINDS, elem_of, nonneg
 from cake_core.lower.values import Held
@@ -235,8 +235,10 @@ def _op(cx: Context, s: Op) -> None:
     if operation is None:
         raise fail("plugin/no-operation", f"no plugin offers the operation '{s.name}'", s.span)
     cx.b.comment(s.name)
+    start = len(cx.b.body)
     with blamed(operation, s.span), cx.distributed(cx.distribution_of(s.value) if s.value is not None else None):
         operation.lower(s, cx)
+    said.check(cx, s, cx.b.body[start:])
 
 
 LOWER = {Let: _let, Var: _var, Assign: _assign, Declare: _declare, For: _for, While: _while, If: _if, Op: _op}

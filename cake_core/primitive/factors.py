@@ -17,6 +17,7 @@ from cake_core.ir.nodes import Attr, Binary, Declaration, Expr, Index, Int, Op
 from cake_core.ir.places import Place, place_of, root
 from cake_core.ir.types import F32, Elem, Scalar, Tile
 from cake_core.primitive.kinds import Demand, Form
+from cake_core.primitive.reached import Described, check_reached
 
 if TYPE_CHECKING:
     from cake_core.primitive.contexts import CheckContext, LowerContext
@@ -213,6 +214,15 @@ def _earlier(tile: Index, columns: int) -> Index:
 def advanced(cx: LowerContext, base: Reg, byte_offset: int) -> Reg:
     """The descriptor of a part `byte_offset` behind the first."""
     return cx.b.op("add.s64", base, byte_offset >> 4) if byte_offset else base
+
+
+def part(cx: LowerContext, base: Reg, said: Described, factor: Factor, first: tuple[int, int], rows: int) -> Reg:
+    """The descriptor of `rows` of M or N and one step of K from element `first` on. `said`: the fields of `base`; that these reach what the
+    buffer holds is looked at here. Raises CakeError."""
+    swizzle = swizzle_of(cx.declaration(factor.name))
+    offset = byte_offset(cx, factor, swizzle, *first)
+    check_reached(factor, swizzle, said, offset, first, rows)
+    return advanced(cx, base, offset)
 
 
 def byte_offset(cx: LowerContext, factor: Factor, swizzle: int, extent: int, depth: int) -> int:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from cake_core.primitive import LowerContext, factors
 from cake_core.primitive.factors import PATTERN, Factor
+from cake_core.primitive.reached import Described
 from cake_core.ptx.builder import Reg
 
 VERSION = 1 << 46
@@ -32,7 +33,14 @@ def constant_bits(swizzle: int, leading: int, stride: int) -> int:
     return MODE[swizzle] << 61 | VERSION | stride >> 4 << 32 | leading >> 4 << 16
 
 
-def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
-    """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
+def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> tuple[Reg, Described]:
+    """The descriptor of the factor's first K step: three instructions, everything constant folded into one; and what it says."""
     leading = 16 if factor.k_major else cx.panel(factor.expr)[1]
-    return factors.descriptor(cx, factor, swizzle, constant_bits(swizzle, leading, PATTERN * swizzle))
+    bits = constant_bits(swizzle, leading, PATTERN * swizzle)
+    return factors.descriptor(cx, factor, swizzle, bits), described(bits)
+
+
+def described(bits: int) -> Described:
+    """The fields, as the ISA numbers them."""
+    leading, stride = (bits >> at & 0x3FFF for at in (16, 32))
+    return Described({0: 0, 2: 128, 4: 64, 6: 32}[bits >> 61], leading << 4, stride << 4)

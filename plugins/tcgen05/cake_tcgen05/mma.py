@@ -12,18 +12,17 @@ from cake_core.ir.places import place_of, root
 from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, WordSpec
 from cake_core.primitive.factors import (
     Factor,
-    advanced,
-    byte_offset,
     check_agreement,
     check_described,
     check_spaces,
     check_sums,
     demands,
     factors,
+    part,
     swizzle_of,
 )
 from cake_core.primitive.signals import handed
-from cake_core.ptx.builder import Addr, Reg
+from cake_core.ptx.builder import Addr
 from cake_core.ptx.builder import Operand as PtxOperand
 from cake_tcgen05.descriptor import descriptor
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, cta_group
@@ -156,8 +155,8 @@ def _steps(cx: LowerContext, factor: Factor):
         # one instruction reads 32 bytes of each row: 8 columns
         return lambda depth: Addr(cx.b.add(variable, column + depth * factor.elem.bytes // COLUMN_BYTES))
     swizzle = swizzle_of(cx.declaration(factor.name))
-    base: Reg = descriptor(cx, factor, swizzle)
-    return lambda depth: advanced(cx, base, byte_offset(cx, factor, swizzle, 0, depth))
+    base, said = descriptor(cx, factor, swizzle)
+    return lambda depth: part(cx, base, said, factor, (0, depth), factor.extent)
 
 
 # --- checks --------------------------------------------------------------------------------------------------------
@@ -191,9 +190,7 @@ def _check_kind(op: Op, a: Factor, b: Factor) -> None:
             for k in KINDS
             if (k.scale is not None) == _scaled(op)
         )
-        raise fail(
-            "type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}"
-        )
+        raise fail("type/element", f"the factors are {a.elem} and {b.elem}", op.value.span, why=f"not implemented: factors other than {known}")
     _check_word(op, kind)
     for operand in (a, b):
         if not operand.k_major and not kind.mn_major:

@@ -16,12 +16,20 @@ from __future__ import annotations
 
 from cake_core.primitive import LowerContext, factors
 from cake_core.primitive.factors import PATTERN, Factor
+from cake_core.primitive.reached import Described
 from cake_core.ptx.builder import Reg
 
 MODE = {128: 1, 64: 2, 32: 3}
 
 
-def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> Reg:
-    """The descriptor of the factor's first K step: three instructions, everything constant folded into one."""
+def descriptor(cx: LowerContext, factor: Factor, swizzle: int) -> tuple[Reg, Described]:
+    """The descriptor of the factor's first K step: three instructions, everything constant folded into one; and what it says."""
     leading = 1 if factor.k_major else cx.panel(factor.expr)[1] >> 4
-    return factors.descriptor(cx, factor, swizzle, MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16)
+    bits = MODE[swizzle] << 62 | PATTERN * swizzle >> 4 << 32 | leading << 16
+    return factors.descriptor(cx, factor, swizzle, bits), described(bits)
+
+
+def described(bits: int) -> Described:
+    """The fields, as the ISA numbers them."""
+    leading, stride = (bits >> at & 0x3FFF for at in (16, 32))
+    return Described({0: 0, 1: 128, 2: 64, 3: 32}[bits >> 62], leading << 4, stride << 4)

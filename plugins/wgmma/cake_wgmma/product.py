@@ -11,14 +11,13 @@ from cake_core.ir.places import root
 from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
 from cake_core.primitive.factors import (
     Factor,
-    advanced,
-    byte_offset,
     check_agreement,
     check_described,
     check_spaces,
     check_sums,
     demands,
     factors,
+    part,
     swizzle_of,
 )
 from cake_core.ptx.builder import Operand as PtxOperand
@@ -58,9 +57,7 @@ class Wgmma(Operation):
         _check_shapes(op, a, b)
         if cx.group != "warpgroup" or cx.warps != WARPS:
             why = (
-                "all four warps of a warpgroup execute it"
-                if cx.group != "warpgroup"
-                else "not implemented: a product spread over several warpgroups"
+                "all four warps of a warpgroup execute it" if cx.group != "warpgroup" else "not implemented: a product spread over several warpgroups"
             )
             raise fail(
                 "ptx/wgmma-warpgroup",
@@ -93,9 +90,7 @@ class Wgmma(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         group = InGroup(QUEUE)
-        reads = tuple(
-            Access(x.expr, Mode.READ, Proxy.GENERIC if not x.in_shared else Proxy.ASYNC, group, Issuer.WARPGROUP) for x in factors(op)
-        )
+        reads = tuple(Access(x.expr, Mode.READ, Proxy.GENERIC if not x.in_shared else Proxy.ASYNC, group, Issuer.WARPGROUP) for x in factors(op))
         d = op.operands[0]
         accumulates = (Access(d, Mode.READ, Proxy.GENERIC, group, Issuer.WARPGROUP),) if op.arrow == "+=" else ()
         return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.GENERIC, group, Issuer.WARPGROUP))
@@ -106,7 +101,7 @@ class Wgmma(Operation):
         held = len(registers) * BLOCK_M // m  # registers of one block; blocks are the slowest index of the layout
         opcode = f"wgmma.mma_async.sync.aligned.m64n{n}k{STEP_K}.f32.{a.elem}.{b.elem}"
         transposes = (*(() if not a.in_shared else (int(not a.k_major),)), int(not b.k_major))
-        a_at, b_at = _steps(cx, a), _steps(cx, b)
+        a_at, b_at = _steps(cx, a, BLOCK_M), _steps(cx, b, n)
         for depth in range(0, a.depth, STEP_K):
             b_step = b_at(0, depth)
             for block in range(m // BLOCK_M):
@@ -139,8 +134,8 @@ def _check_shapes(op: Op, a: Factor, b: Factor) -> None:
     check_spaces(op, a, b, "frag", "registers")
 
 
-def _steps(cx: LowerContext, factor: Factor):
-    """A function from (block of M, start in K) to the operand of one instruction; what it names is emitted once."""
+def _steps(cx: LowerContext, factor: Factor, rows: int):
+    """A function from (block of M, start in K) to the operand of one instruction, which takes so many `rows`; what it names is emitted once."""
     if not factor.in_shared:
         registers = cx.registers(factor.expr)
         steps = factor.depth // STEP_K
@@ -151,5 +146,5 @@ def _steps(cx: LowerContext, factor: Factor):
 
         return held
     swizzle = swizzle_of(cx.declaration(factor.name))
-    base = descriptor(cx, factor, swizzle)
-    return lambda block, depth: advanced(cx, base, byte_offset(cx, factor, swizzle, BLOCK_M * block, depth))
+    base, said = descriptor(cx, factor, swizzle)
+    return lambda block, depth: part(cx, base, said, factor, (BLOCK_M * block, depth), rows)
