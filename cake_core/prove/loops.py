@@ -149,14 +149,16 @@ class Closing:
             return None
         own, of, start = self.heads[key], self.heads[counter], self._start(key)
         seen = {literal(z3.simplify(self.after[counter] - x)) for x in leaves(self.after[key])}  # the distances that a pass can leave
-        far = [(self.index, ZERO), (of, self._start(counter) + 2 * MOST_PENDING)]  # a first iteration that most distances are refuted by
+        late = (self.index, z3.IntVal(2 * MOST_PENDING))  # an iteration that most distances are refuted by, if there is such a one
+        far = [late, (of, z3.substitute(at[counter], late))]
+        exists = not z3.is_false(z3.simplify(z3.substitute(self.inside, late)))
         first = [(own, start), (of, self._start(counter)), (self.index, ZERO)]
         grown = z3.And(of >= self._start(counter), of == at[counter])  # a count never falls
         for how in (Kept.BEHIND, Kept.LATER):
             for apart in sorted(range(MOST_PENDING + 1), key=lambda n: n not in seen):
                 here, then = (self._kept(x, apart, start, how) for x in (of, self.after[counter]))
                 kept = z3.substitute(self.after[key], (own, here)) == then
-                if z3.is_false(z3.simplify(z3.substitute(kept, *far))) or not self.sums.holds(kept, self.inside, grown):
+                if exists and z3.is_false(z3.simplify(z3.substitute(kept, *far))) or not self.sums.holds(kept, self.inside, grown):
                     continue
                 if how is Kept.BEHIND and z3.simplify(start - self._start(counter) + apart).eq(ZERO):
                     return counter, apart, Kept.ALWAYS
