@@ -81,7 +81,7 @@ def main() -> None:
         "runs": args.runs,
         "environment": {
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "host": {"processor": _processor(), "cores": os.cpu_count(), "python": platform.python_version(), "load": round(os.getloadavg()[0], 1)},
+            "host": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version(), "load": round(os.getloadavg()[0], 1)},
         },
     }
     path = args.out / "start.json"
@@ -92,7 +92,7 @@ def main() -> None:
     print(f"Wrote {path}")
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
