@@ -6,9 +6,9 @@ speaks of order goes to the predicates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 
 from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
@@ -34,7 +34,15 @@ MOST = 20
 def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None) -> list[Verdict]:
     """Verdicts of every rule, in the order of the rules. Raises nothing."""
     predicates = predicates or Unanswered()
-    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates)]
+
+    @cache
+    def contradictory() -> bool | None:
+        """Whether the kernel's contracts surely can't hold together; None: a prover does not say."""
+        kernel = next(iter(rows["kernel"]), None)
+        standing = predicates.may_hold(kernel).standing if kernel is not None else Standing.UNKNOWN
+        return None if standing is Standing.UNKNOWN else standing is Standing.VIOLATED
+
+    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory)]
 
 
 def asking(rule: Rule) -> bool:
@@ -47,9 +55,9 @@ def predicates_of(rule: Rule) -> frozenset[str]:
     return asked(rule.shape.require, rule.definitions) if isinstance(rule.shape, Relation) else frozenset()
 
 
-def _rule(rule: Rule, rows: Rows, predicates: Predicates) -> list[Verdict]:
+def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callable[[], bool | None]) -> list[Verdict]:
     if {r.id for r in rows["capability"]}.issuperset(rule.capabilities):
-        run = _Run(rule, rows, predicates, Evaluator(rows, rule.definitions))
+        run = _Run(rule, rows, predicates, Evaluator(rows, rule.definitions), contradictory)
         found = list(run.verdicts())
     else:
         return [Verdict(rule, Outcome.INAPPLICABLE, answer=unknown("the target lacks what the rule is about"))]
@@ -74,6 +82,7 @@ class _Run:
     rows: Rows
     predicates: Predicates
     evaluator: Evaluator
+    contradictory: Callable[[], bool | None]
 
     def verdicts(self) -> Iterator[Verdict]:
         try:
@@ -110,11 +119,11 @@ class _Run:
         if judge.at_once(require):
             return self.told(env, PROVED)
         if assumed or not (isinstance(require, bool) or isinstance(require, Given) and require.name in VACUITY):
-            solver = judge.arithmetic()
-            if solver.consistent() is False:
+            nothing = self.contradictory()
+            if nothing or nothing is None and judge.arithmetic().consistent() is False:
                 return self.told(env, CONTRADICTORY)
             for e in assumed:
-                if solver.satisfiable(e) is False:
+                if judge.arithmetic().satisfiable(e) is False:
                     return Verdict(self.rule, Outcome.INAPPLICABLE, env)
         if require is False and assumed:
             return self.told(env, unknown("it is violated where a condition holds that depends on values of the run"))

@@ -86,6 +86,7 @@ class _Flow:
     acts: dict[str, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
     changed: bool = False
     decided: dict[tuple, bool] = field(default_factory=dict)
+    own_part: dict[Row, bool] = field(default_factory=dict)  # whether an access says which instance's memory it is of
 
     def __post_init__(self) -> None:
         for table in self.rows.tables.values():
@@ -233,7 +234,9 @@ class _Flow:
             return False
         if self.rows.find("role", of["role"])["instances"] == 1:
             return of.relation != "access" or of["cta"] is None
-        return of.relation == "access" and of["cta"] is None and f"{of['role']}.i" in names_in((of["slot"], of["lo"]))
+        if of not in self.own_part:
+            self.own_part[of] = of.relation == "access" and of["cta"] is None and f"{of['role']}.i" in names_in((of["slot"], of["lo"]))
+        return self.own_part[of]
 
     def take(self, key: tuple, row: Row, state: State) -> None:
         for pending, way in self.channels.get(key, {}).items():
