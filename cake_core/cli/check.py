@@ -10,7 +10,7 @@ from cake_core.cli import exits
 from cake_core.cli.build import rule_options, rules_of, settings_of, unproved_option
 from cake_core.cli.host import registry
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source
-from cake_core.cli.proofs import proof_lines, proof_object
+from cake_core.cli.proofs import explanation_of, print_explanations, proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 from cake_core.ir.nodes import Target
 
@@ -27,10 +27,11 @@ Examples:
 @click.argument("files", nargs=-1, required=True)
 @click.option("--arch", metavar="ARCH", help="Check for this target alone. [default: every target of each text]")
 @click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated.")
+@click.option("--explain-proof", is_flag=True, help="Say which contracts each proof needs and what it took; about a proof a contract.")
 @unproved_option
 @rule_options
 @format_options
-def command(files, arch, settings, allowed, packs, preview, format, as_json) -> int:
+def command(files, arch, settings, explain_proof, allowed, packs, preview, format, as_json) -> int:
     """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
 
     Findings go to stdout, and what is proved for which sizes. A safety category that is not proved is an error. A target whose plugin is not
@@ -47,7 +48,7 @@ def command(files, arch, settings, allowed, packs, preview, format, as_json) -> 
     with progress("checking", format in MACHINE) as on_step:
         for file in dict.fromkeys(files):
             on_step(file)
-            found, proofs = check_file(file, arch, overrides, sources, book, allowed)
+            found, proofs = check_file(file, arch, overrides, sources, book, allowed, explain_proof)
             findings += [d for d in found if d not in findings]
             states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean", "kernels": proofs})
     findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
@@ -55,13 +56,14 @@ def command(files, arch, settings, allowed, packs, preview, format, as_json) -> 
     if format == "text":
         for line in proof_lines([p for s in states for p in s["kernels"]]):
             click.echo(line)
+        print_explanations([p for s in states for p in s["kernels"]])
     if format == "text" and not exits.code_of(findings):
         click.echo(f"{len(states)} text{'s' if len(states) != 1 else ''} clean")
     return exits.code_of(findings)
 
 
 def check_file(
-    file: str, arch: str | None, overrides: dict, sources: dict, book, allowed: tuple[str, ...] = ()
+    file: str, arch: str | None, overrides: dict, sources: dict, book, allowed: tuple[str, ...] = (), explain_proof: bool = False
 ) -> tuple[list[Diagnostic], list[dict]]:
     """All findings of one text, and what is proved of it; each kernel and target is checked apart, so that one error hides no other's."""
     from cake_core.pipeline import build
@@ -84,7 +86,8 @@ def check_file(
                 how = {"book": book, "prove": True, "cores": cores(), "allow_unproved": allowed}
                 built = build(source, registry(), target, overrides, program=program, kernel=kernel.name, **how)
                 new = built.diagnostics
-                proofs.append(proof_object(built))
+                explained = explanation_of(built, registry(), book, overrides) if explain_proof else None
+                proofs.append(proof_object(built, explained))
             except CakeError as error:
                 new = error.diagnostics
             found += [d for d in new if d not in found]

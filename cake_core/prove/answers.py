@@ -12,6 +12,7 @@ from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access
 from cake_core.prove import setup
 from cake_core.prove.beside import Beside
+from cake_core.prove.effort import SOLVER, asked
 from cake_core.prove.protocol import Barrier, Stream
 from cake_core.prove.smallest import admitted
 from cake_core.prove.solve import Cuts, Found, Result
@@ -53,6 +54,7 @@ class Answers:
 
     rows: Rows
     beside: Beside | None = None
+    examples: bool = True  # of what is violated, with a run; else it is no more than not proved
     _cuts: Cuts | Unanalysed | None = None
     _hangs: Answer | None = None
     _telling: Telling | None = None
@@ -163,7 +165,10 @@ class Answers:
         if self._swept is None:
             self._swept = set()
             self._after_deadlock(self._sweep)
-        return tuple(sorted(r.id for r in rows)) in self._swept
+        known = tuple(sorted(r.id for r in rows)) in self._swept
+        if known and (effort := asked()) is not None:
+            effort.by(SOLVER)
+        return known
 
     def _sweep(self, cuts: Cuts) -> Answer:
         """Collect what phases and races ask, ask it together, and note whose questions have no answer. What is outside of the method is
@@ -260,12 +265,12 @@ class Answers:
     def _asked(self, ask: Callable[[Cuts], Answer]) -> Answer:
         if self._cuts is None:
             try:
-                self._cuts = Cuts(self.rows.facts)
+                self._cuts = Cuts(self.rows.facts, examples=self.examples)
                 self._telling = Telling(self._cuts)
             except Unanalysed as fault:
                 from cake_core.prove.executed import Executed  # which loads the event machine
 
-                self._cuts, self._executed = fault, Executed(self.rows, fault)
+                self._cuts, self._executed = fault, Executed(self.rows, fault) if self.examples else None
         if isinstance(self._cuts, Unanalysed):
             return _outside(self._cuts.what, self._cuts.span)
         try:
@@ -290,6 +295,8 @@ class Answers:
                 return PROVED
             case Result.UNKNOWN:
                 return unknown(found.reason)
+        if not self.examples:
+            return unknown("it is not so in some state")
         answer = tell(found.model, *parts)
         sizes = tuple(answer.values)
         if sizes not in self._replayed:

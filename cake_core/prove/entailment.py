@@ -17,6 +17,7 @@ from math import prod
 import z3
 
 from cake_core.ir.nodes import Binary, Call, Index, Name
+from cake_core.prove.effort import LINEAR, SOLVER, check
 from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, denied, equal, implied, leaves
 from cake_core.prove.quantities import Choice, Element, Free, Quantities, Quotient
 
@@ -71,7 +72,7 @@ class Entailment:
         if not q.close():
             return False
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        return any(_solver(logic, q.declared(sort) + stated).check() == z3.unsat for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
+        return any(check(_solver(logic, q.declared(sort) + stated), LINEAR) == z3.unsat for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
 
     def plain(self, goal: Condition) -> bool:
         """By ranges alone."""
@@ -89,18 +90,18 @@ class Entailment:
         if not q.close():
             return Decision(Follows.UNKNOWN)
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        if _solver("QF_LRA", q.declared("Real") + stated).check() == z3.unsat:  # numbers that aren't whole are no more trouble here
+        if check(_solver("QF_LRA", q.declared("Real") + stated), LINEAR) == z3.unsat:  # numbers that aren't whole are no more trouble here
             return YES
         if not denials:
             return Decision(Follows.UNKNOWN)
         s = _solver("QF_LIA", q.declared() + stated)
-        if (found := s.check()) == z3.unsat:
+        if (found := check(s, LINEAR)) == z3.unsat:
             return YES
         if found == z3.sat and q.keeps_products(s.model()):
             return q.denial(s.model(), goal)
         for fixed in ("", *q.small()):
             s = _solver("QF_NIA", q.declared() + stated + q.products() + fixed)
-            if (found := s.check()) == z3.sat:
+            if (found := check(s, SOLVER)) == z3.sat:
                 return q.denial(s.model(), goal)
             if found == z3.unsat and not fixed:
                 return YES

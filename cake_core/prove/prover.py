@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cake_core.facts import Row, Rows
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
+from cake_core.prove.effort import asked
 from cake_core.rules.engine import judge, predicates_of
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
@@ -31,6 +32,8 @@ class Prover:
     rows: Rows
     rules: tuple[Rule, ...] = ()
     cores: int = 1
+    keep: bool = True  # what is proved, and take what was
+    examples: bool = True  # of what is violated
     _beside: Beside | None = None
     _shared: bool = False  # whether the other core was thought of
     _heard: bool = False  # whether it told what it proved of addresses
@@ -91,7 +94,7 @@ class Prover:
         if self._answers is None:
             from cake_core.prove.answers import Answers
 
-            self._answers = Answers(self.rows)
+            self._answers = Answers(self.rows, examples=self.examples)
         return self._answers
 
     @property
@@ -107,11 +110,15 @@ class Prover:
         if self._proofs is None:
             self._proofs = Proofs(repr(self.rows.facts))
         question = " ".join((name, *(r.id for r in rows), *map(_condition, given)))
-        if self._proofs.has(question):
+        if self.keep and self._proofs.has(question):
             return PROVED
         self._share()
+        if (effort := asked()) is not None:
+            effort.begin()
         answer = ask()
-        if answer.standing is Standing.PROVED:
+        if effort is not None:
+            effort.end()
+        if self.keep and answer.standing is Standing.PROVED:
             self._proofs.add(question)
         return answer
 

@@ -15,6 +15,7 @@ from cake_core.ir.nodes import Expr
 from cake_core.prove.agents import agents_of
 from cake_core.prove.alike import Alike
 from cake_core.prove.cut import Cut
+from cake_core.prove.effort import SOLVER, check
 from cake_core.prove.numbers import Env, Numbers, digest, solver
 from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
@@ -61,6 +62,7 @@ class Cuts:
 
     facts: Facts
     rlimit: int = RLIMIT
+    examples: bool = True  # of cuts that there are, small ones; else whichever comes
     sums: Sums = field(init=False)
     protocol: Protocol = field(init=False)
     cut: Cut = field(init=False)
@@ -116,6 +118,8 @@ class Cuts:
         return found
 
     def _small(self, solver: z3.Solver, found: Found, agents: Iterable[str], state: list[z3.BoolRef]) -> Found:
+        if not self.examples:
+            return found
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
         return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
 
@@ -224,7 +228,7 @@ def _only_in_roles(facts: Facts) -> None:
 
 
 def _checked(solver: z3.Solver) -> Found:
-    match solver.check():
+    match check(solver, SOLVER):
         case z3.unsat:
             return NONE
         case z3.sat:

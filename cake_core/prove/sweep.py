@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import z3
 
 from cake_core.prove.beside import Beside
+from cake_core.prove.effort import SOLVER, check
 from cake_core.prove.solve import Cuts
 
 
@@ -77,7 +78,7 @@ def _shrinking(cuts: Cuts, solver: z3.Solver, states: dict[int, z3.BoolRef]) -> 
         cuts.asked += 1
         solver.push()
         solver.add(z3.Or(list(left.values())))
-        found = solver.check()
+        found = check(solver, SOLVER)
         model = solver.model() if found == z3.sat else None
         solver.pop()
         if found == z3.unsat:

@@ -16,7 +16,7 @@ SLOW = {"email", "zipfile", "csv", "importlib.metadata", "importlib.resources", 
 ELSEWHERE = {"cake_core.assemble", "cake_core.runtime", "cake_core.diagnostics.catalog", "cake_core.cli.run", "cake_core.cli.plugins", "cake_core.cli.doctor"}
 
 #: What looks up proofs that were made before.
-KEPT = {"cake_core.prove.prover", "cake_core.prove.cache"}
+KEPT = {"cake_core.prove.prover", "cake_core.prove.cache", "cake_core.prove.effort", "cake_core.prove.beside"}
 
 #: Plugins by the kernel that needs them.
 NEEDED = {
