@@ -7,11 +7,13 @@ build. A category that a kernel has nothing of is not among its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from cake_core.diagnostics import Diagnostic, Severity
 from cake_core.facts import Rows
+from cake_core.facts.ending import ends
+from cake_core.facts.schema import While, walk
 from cake_core.frozen import frozen
 from cake_core.rules import Outcome, Rule, Verdict
 
@@ -36,6 +38,11 @@ def _shares(rows: Rows) -> bool:
     return any(r["alias"] for r in rows["buffer"])
 
 
+def _whiles(rows: Rows) -> Iterator[While]:
+    facts = rows.facts
+    return (n for block in (facts.before, facts.after, *(r.body for r in facts.roles)) for n in walk(block) if isinstance(n, While))
+
+
 CATEGORIES = (
     Category("deadlock"),
     Category("data races"),
@@ -54,6 +61,7 @@ CATEGORIES = (
     ),
     Category("bounds of indices that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["access"])),
     Category("overflow of numbers that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["event"])),
+    Category("that loops end which go by what they read", False, lambda rows: any(not ends(w) for w in _whiles(rows))),
     Category("what workspaces hold at the end", False, lambda rows: any(r["mode"] == "workspace" for r in rows["buffer"])),
 )
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import z3
 
+from cake_core.facts.ending import grows
 from cake_core.facts.schema import Arrive, Block, Branch, By, Drain, Event, Facts, Loop, Set, While
 from cake_core.facts.schema import walk as nodes
-from cake_core.ir.nodes import Binary, Expr, Int, Name
-from cake_core.ir.places import names
+from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, at_least
 from cake_core.prove.agents import Agent, Constants, specialise
@@ -290,22 +290,14 @@ class _Walker:
 
     def _counted(self, w: While, state: State, frames) -> Frame | None:
         """`while x < e { .. x = x + c .. }`, e the same in each trip: a loop from x to e; None where it is another one."""
-        test = specialise(w.test, self.constants)
-        if not isinstance(test, Binary) or test.op not in ("<", "<=") or not isinstance(test.left, Name):
+        if (c := grows(w, w.test)) is None:
             return None
-        x, every = test.left.id, [s for n in nodes(w.body) if isinstance(n, Event) for s in n.sets]
-        steps = [s.value for n in w.body if isinstance(n, Event) and n.by is By.ALL for s in n.sets if s.name == x]
-        if len(steps) != 1 or sum(s.name == x for s in every) != 1 or {n.id for n in names(test.right)} & {s.name for s in every}:
-            return None
-        match steps[0]:
-            case Binary("+", Name(y), Int(c)) if y == x and c >= 1:
-                env = self.env(state, frames)
-                lo, hi = (self.sums.numbers.number(e, env).term for e in (test.left, test.right))
-                hi = z3.simplify(hi + 1) if test.op == "<=" else hi
-                key = f"while {lo.sexpr()} .. {hi.sexpr()} step {c} within {' '.join(str(f.index) for f in frames)}"
-                trips = z3.simplify(z3.If(hi > lo, (hi - lo + (c - 1)) / c if c > 1 else hi - lo, ZERO))
-                return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
-        return None
+        env, test = self.env(state, frames), specialise(w.test, self.constants)
+        lo, hi = (self.sums.numbers.number(e, env).term for e in (test.left, test.right))
+        hi = z3.simplify(hi + 1) if test.op == "<=" else hi
+        key = f"while {lo.sexpr()} .. {hi.sexpr()} step {c} within {' '.join(str(f.index) for f in frames)}"
+        trips = z3.simplify(z3.If(hi > lo, (hi - lo + (c - 1)) / c if c > 1 else hi - lo, ZERO))
+        return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
 
     def _asked(self, w: While, state: State, frames) -> z3.BoolRef:
         return self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state, frames))

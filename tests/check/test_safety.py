@@ -176,6 +176,9 @@ def test_only_what_a_kernel_has_stands_in_its_manifest():
     assert built(data).manifest.unproved == ("bounds of indices that are read from memory", "overflow of numbers that are read from memory")
     work = RIGHT.replace("kernel k(R: i32,", "kernel k(R: i32, W: workspace i32[R],")
     assert built(work).manifest.unproved == ("what workspaces hold at the end",)
+    loop = RIGHT.replace("      n = n + 1", "      n = n + 1\n      var k = 0\n      while k < R {\n        k = k + 1\n      }")
+    assert built(loop).manifest.unproved == ()
+    assert built(loop.replace("k = k + 1", "k = k * 2 + 1")).manifest.unproved == ("that loops end which go by what they read",)
     mates = RIGHT.replace("  role work", "  shared t: f32[2][256] at 0 alias s\n  role work")
     assert built(mates).manifest.unproved == ("what one buffer holds behind writes to another one in its bytes",)
     assert "that buffers which share bytes are in use at different times" in built(mates).account.proved
