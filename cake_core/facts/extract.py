@@ -9,7 +9,7 @@ from cake_core import effects as declared
 from cake_core.architecture import Architecture
 from cake_core.facts.divisions import divided
 from cake_core.facts.constant import Constant
-from cake_core.facts.inline import Env, inline, swapped
+from cake_core.facts.inline import Env, calls_in, inline, swapped
 from cake_core.facts.schema import (
     Access,
     Act,
@@ -52,6 +52,7 @@ from cake_core.ir.types import ELEMENTS, Level, Scalar, Tile
 from cake_core.ir.visit import calls
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
+from cake_core.source import Span
 
 
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
@@ -270,24 +271,32 @@ class _Scope:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         if by is By.ALL and warp is None:
             acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers)
+        read, acts = self._settled(acts, by, warp, s.span)
         sets = self._sets(s)
         said = tuple(e for e in effects if isinstance(e, declared.Attribute))
         made = tuple(replace(m, bound=self.value(m.bound)) if isinstance(m, Masked) else m for m in self.reader.specials.get(id(s), ()))
         if not acts and not sets and not said and not made:
-            return ()
+            return read
         op = s.name if isinstance(s, Op) else next((c.name for c in calls(s) if self._touches(c)), _WORDS.get(type(s), type(s).__name__.lower()))
-        return (Event(self.reader.number(), op, by, warp, acts, sets, s.span, said, made),)
+        return (*read, Event(self.reader.number(), op, by, warp, acts, sets, s.span, said, made))
 
     def _read_names(self, exprs: tuple[Expr | None, ...]) -> ReadNames:
         """Names for what a condition, or a loop's bounds, read that may be another value each time: memory that somebody writes, and registers.
         Inputs are read as they are written: their elements are the same wherever they are named."""
-        made = {id(c): c for e in exprs if e is not None for c in calls(e) if isinstance(c.type, Scalar) and self.reader.constant.changes(c)}
+        made = {id(c): c for c in calls_in(exprs) if isinstance(c.type, Scalar) and self.reader.constant.changes(c)}
         sets = {}
         for key, c in made.items():
             at = root(next(iter(c.positional), c))
             own = self._bind(f"{at.id}[..]" if at is not None else c.name, c.type)
             sets[key] = Set(own, None, self._source(c), c.type.range, _each(c))
         return ReadNames({k: Name(x.name, type=made[k].type) for k, x in sets.items()}, tuple(sets.values()))
+
+    def _settled(self, acts: tuple[Act, ...], by: By, warp: int | None, at: Span) -> tuple[tuple[Event, ...], tuple[Act, ...]]:
+        """Acts that name a place by what is read, which may be another one each time, and in front of them what gives it a name."""
+        read = self._read_names(acts)
+        if not read.sets:
+            return (), acts
+        return (Event(self.reader.number(), "let", by, warp, (), read.sets, at),), swapped(acts, read.names)
 
     def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None, read: ReadNames) -> tuple[Event, ...]:
         """What a condition, or a loop's bounds, touch in memory when they are evaluated, and what is read so; of a `while` in front of each round."""
@@ -297,7 +306,8 @@ class _Scope:
         if not acts and not read.sets:
             return ()
         first = next((c for c, touches in made if touches), made[0][0])
-        return (Event(self.reader.number(), first.name, by, warp, acts, read.sets, first.span),)
+        before, acts = self._settled(acts, by, warp, first.span)
+        return (*before, Event(self.reader.number(), first.name, by, warp, acts, read.sets, first.span))
 
     def _touches(self, call: Call) -> bool:
         function = self.reader.registry.functions.get(call.name)

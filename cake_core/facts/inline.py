@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 
 from cake_core.ir.build import binary
-from cake_core.ir.nodes import Binary, Expr, Name
+from cake_core.ir.nodes import Binary, Call, Expr, Name
 
 Env = dict[str, Expr]
 
@@ -27,6 +28,19 @@ def inline(e, env: Env):
         if f.name not in ("span", "type", "function") and (new := inline(old := getattr(e, f.name), env)) is not old:
             changed[f.name] = new
     return replace(e, **changed) if changed else e
+
+
+def calls_in(e) -> Iterator[Call]:
+    """The calls in an expression, or in anything that is made of some."""
+    if isinstance(e, Call):
+        yield e
+    if isinstance(e, tuple):
+        for x in e:
+            yield from calls_in(x)
+    elif is_dataclass(e):
+        for f in fields(e):
+            if f.name not in ("span", "type", "function"):
+                yield from calls_in(getattr(e, f.name))
 
 
 def swapped(e, by: dict[int, Expr]):

@@ -13,7 +13,8 @@ from cake_core.machine import MachineError, Scenario, explore
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
 from cake_core.prove.answers import Answers
-from cake_core.rules import Standing
+from cake_core.prove.prover import Prover
+from cake_core.rules import Outcome, Standing, judge, rulebook
 from cake_core.source import Source
 
 REGISTRY = load_registry()
@@ -152,3 +153,28 @@ OTHER_TURN = {
 @pytest.mark.parametrize("name", OTHER_TURN)
 def test_a_message_of_another_turn_is_another_value(name):
     assert Answers(rows(OTHER_TURN[name])).deadlock_free().standing is not Standing.PROVED
+
+
+PLACES = """cake 1 derived
+kernel places(N: in i32[1], Y: inout i32[1])
+  target sm90
+{{
+  launch 1
+  shared a: i32[8] at 0
+  role one: 1 warp at 0 {{
+    if leader {{ store a[clamp(load({tensor}[0], by = 4), 0, 6)] <- 1 by 4 }}
+    if leader {{ store Y[0] <- 0 by 4 }}
+  }}
+  role other: 1 warp at 1 {{
+    if leader {{ store a[clamp(load({tensor}[0], by = 4), 0, 6) + 1] <- 2 by 4 }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("tensor", "apart"), [("N", True), ("Y", False)])
+def test_a_place_that_somebody_writes_is_no_place(tensor, apart):
+    """The places are neighbours if both roles read the same number."""
+    found = rows(PLACES.format(tensor=tensor))
+    verdicts = judge([r for r in rulebook().rules if r.id == "core/slot-race"], found, Prover(found))
+    assert all(v.outcome is Outcome.PROVED for v in verdicts) is apart
