@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from newcomer import ROOT, arrive, expected, matches, steps
 
-from cake_core.check.safety import SAFETY
+from cake_core.check.safety import REQUIRED, SAFETY
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -92,8 +92,9 @@ def test_a_row_shows_the_files_numbers():
 def test_what_was_not_proved_is_said(place):
     """As the page has it: by the kernel that the tour loads, and by the report of the build."""
     assert "`gemm.unproved` lists what was not proved of this kernel; `cake build` and `cake run` print it too" in " ".join(TEXT.split())
-    unproved = place.python('import cake_core; print(*cake_core.load("out/gemm").unproved, sep="\\n")').splitlines()
-    assert set(unproved) <= set(SAFETY)
+    unproved = place.python('import cake_core; print(*cake_core.load("out/gemm").unproved, sep="\\n")').split("\n")
+    unproved = [c for c in unproved if c]  # of this kernel nothing is left open
+    assert set(unproved) <= set(SAFETY) - set(REQUIRED)
     code, report = place.bash(". .venv/bin/activate; cake build kernels/gemm/gemm_sm90.cake -o out/again")
     assert code == 0 and all(what in report for what in unproved)
 
