@@ -29,10 +29,10 @@ Failures that were reported of real kernels, libraries and compilers, each as a 
 that is right, as few statements apart as possible. This page is written by docs/evidence.py from the folders of `tests/corpus`; the
 sources are issues and pull requests of public repositories.
 
-Who must find a wrong text: the **compiler**, by the code that is named, does so today. A **rule**: nothing but a proof over all
-schedules can; where no code is named, the text builds today. **Inexpressible**: no text of this language has the failure; what comes
-nearest stands in the folder. A finding is an error unless *advice* or *warning* is said; *strict* is a finding under the strict policy
-for fences alone.
+Who must find a wrong text: the **compiler**, by what one text says, does so by the code that is named. A **rule**: only what is proved over all
+schedules, or read off all ways, can, and does by the code that is named; where none is, nothing finds it yet. **Inexpressible**: no text of this
+language has the failure; what comes nearest stands in the folder. A finding is an error unless *advice* or *warning* is said; *strict* is a
+finding under the strict policy for fences alone, which `--preview` judges.
 
 Cases C were reported, F and M were planted: F into the derived forms of two matrix products, M into smaller texts. Cases N and T are
 right texts that look wrong. A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may
@@ -59,7 +59,7 @@ class Bad:
     expect: str  # rule, compiler, inexpressible
     where: Where
     witness: dict[str, int | list[int] | list[float]]
-    code: str | None = None  # the finding; a rule's where one finds it already
+    code: str | None = None  # the finding; a rule's where one finds it
     also: tuple[str, ...] = ()  # what else is found
     level: str = "error"
     policy: str = "default"
@@ -119,7 +119,7 @@ def page(found: list[Case]) -> str:
         HEAD,
         f"{len(found)} cases: {right} right texts and {len(wrong)} wrong ones. Of these {sums['compiler']} are for the compiler,",
     ]
-    lines += [f"{sums['rule']} for a rule, {by_rule} of which are found by one today, and {sums['inexpressible']} inexpressible.", ""]
+    lines += [f"{sums['rule']} for a rule, {by_rule} of which are found by one, and {sums['inexpressible']} inexpressible.", ""]
     lines += ["| case | failure | target | category | found by | reported in |", "| --- | --- | --- | --- | --- | --- |"]
     for c in found:
         title = f"{c.title} ([texts](../tests/corpus/{c.name}))"

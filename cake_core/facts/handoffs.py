@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cake_core.effects import Mode
+from cake_core.effects import Mode, Proxy
 from cake_core.facts.schema import (
     Access,
     Arrive,
@@ -140,7 +140,8 @@ class _Reader:
                     self.block(node.other, (*region, n, 1), inside)
 
     def event(self, e: Event, region: tuple[int, ...], counted: bool) -> None:
-        amount = threads(e, self.plan.warps) * self.plan.instances if counted else None
+        each = threads(e, self.plan.warps)  # of an instance: every thread announces, and an engine gets a copy from each
+        amount = each * self.plan.instances if counted else None
         for act in e.acts:
             match act:
                 case Wait():
@@ -148,11 +149,12 @@ class _Reader:
                 case Arrive(barrier, cta, expect):
                     h = self.arrive(barrier, e, region, amount, cta)
                     if expect:
-                        self.add(h.expected, expect, cta, None)
+                        self.add(h.expected, expect * each, cta, None)
                 case EngineArrive(barrier, _, mask):
                     self.arrive(barrier, e, region, amount, mask)
                 case Access(mode=Mode.WRITE, completion=WithBytes(barrier, count, mask, cta)):
-                    self.add(self.hand_off(barrier, e, region, arrives=False).bytes, count, cta, mask)
+                    many = 1 if act.proxy is Proxy.GENERIC else each
+                    self.add(self.hand_off(barrier, e, region, arrives=False).bytes, count * many, cta, mask)
         for s in e.sets:
             if e.op == "let" and s.value is not None:
                 self.values[s.name] = self.value(s.value)

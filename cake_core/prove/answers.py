@@ -71,6 +71,15 @@ class Answers:
                 self._hangs = self._executed.deadlock() or self._hangs
         return self._hangs
 
+    def served(self, given: Conditions = ()) -> Answer:
+        """A wait that is not served in all is one way to hang, so where nothing hangs each is."""
+        if given:
+            return unknown("whether waits are served under conditions")
+        hangs = self.deadlock_free()
+        if hangs.standing is Standing.VIOLATED and (self._telling is None or self._telling.starved is None):
+            return _outside("the kernel can hang in another way, and what else it does is not decided before that is mended")
+        return hangs
+
     def ordered(self, a: Row, b: Row, given: Conditions) -> Answer:
         conditions = _named(given)
         if not _accesses(a, b):

@@ -24,6 +24,8 @@ from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing, unk
 
 #: A tensor starts at a multiple of so many bytes: the host checks it at each launch.
 TENSOR_ALIGNMENT = 16
+#: By how much a count of turns grows at most in one of them.
+STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +193,8 @@ class Memory:
         r = q.range(value)
         if r.lo is not None and r.hi is not None and WORD.lo <= r.lo and r.hi <= WORD.hi:
             return PROVED
-        if any(getattr(q.atoms[a], "carried", False) for a in value.atoms()):
-            return PROVED  # what a variable is at a loop's head is taken for a number of 32 bits, and so is what it is set to
+        if _turns(q, value):
+            return PROVED  # docs/proof.md: no role goes through a loop two thousand million times
         unsigned = getattr(getattr(e.type, "elem", None), "name", None) == "u32"
         lo, hi = (0, 2**32 - 1) if unsigned else (WORD.lo, WORD.hi)
         for goal in (AtLeast(-value + hi), AtLeast(value - lo)):
@@ -271,6 +273,15 @@ def _computed(q: Quantities, e: Expr, env: Env, path: tuple[Condition, ...]) -> 
             if e.name == "ceildiv":
                 a, b = e.positional
                 yield Binary("-", Binary("+", a, b), Int(1)), env, path
+
+
+def _turns(q: Quantities, value: Poly) -> bool:
+    """Whether a number is what a loop carries, one or a few turns on: a count of them, and no sum of sizes."""
+    (*atoms,) = value.atoms()
+    if len(atoms) != 1 or not getattr(q.atoms[atoms[0]], "carried", False):
+        return False
+    step = (value - Poly.atom(atoms[0])).constant
+    return step is not None and abs(step) <= STEP
 
 
 def _value(p: Poly, values: dict[str, int]) -> int:

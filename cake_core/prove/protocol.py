@@ -100,7 +100,8 @@ class Protocol:
                     engine = act.engine if isinstance(act, EngineArrive) else None
                     s = self._stream(b.arrivals, agent, key, agent.arrivals(site.event), site)
                     s.engine = s.engine or engine
-                    s.expects = self._same(s, s.expects if len(s.sites) > 1 else None, act.expect if isinstance(act, Arrive) else 0, site)
+                    expects = act.expect * s.weight if isinstance(act, Arrive) else 0  # each thread announces
+                    s.expects = self._same(s, s.expects if len(s.sites) > 1 else None, expects, site)
                     self._in_ring(site, ref, key, b)
             case Access(mode=Mode.WRITE, completion=WithBytes() as done):
                 for cta in destinations(done, agent):

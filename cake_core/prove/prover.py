@@ -50,6 +50,9 @@ class Prover:
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
         return self._once("completes", (access, before), given, lambda: self._asked.completes(access, before, given))
 
+    def served(self, kernel: Row, given: Conditions = ()) -> Answer:
+        return self._once("served", (), given, lambda: self._asked.served(given))
+
     def phase_safe(self, sync: Row, given: Conditions = ()) -> Answer:
         return self._once("phase_safe", (sync,), given, lambda: self._asked.phase_safe(sync, given))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import z3
 
-from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Meet, Wait
+from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Meet, Wait
 from cake_core.prove.cut import Moment
 from cake_core.prove.protocol import Barrier, Stream, meeting_name
 from cake_core.prove.solve import Cuts
@@ -20,7 +20,10 @@ from cake_core.source import Span
 
 @dataclass(slots=True)
 class Telling:
+    """`starved`: the wait of the deadlock that was told last which no one serves, how long ever he runs."""
+
     cuts: Cuts
+    starved: Event | None = None
 
     # --- kinds of findings -----------------------------------------------------------------------------------------
 
@@ -37,7 +40,11 @@ class Telling:
         if not stuck:
             return answer
         places = [(s.event.span, f"{r.agent.text} waits here{_needs(m)}") for r, s, m in stuck if s.event.span.line]
-        run, site, _ = next((x for x in stuck if any(m.never for m in x[2])), stuck[0])
+        run, site, missing = next((x for x in stuck if any(m.never for m in x[2])), stuck[0])
+        starved = site.event if any(m.never for m in missing) else None
+        if starved is not None:
+            answer = replace(answer, reason=f"{run.agent.text} waits{_needs([m for m in missing if m.never])}")
+        self.starved = starved
         return replace(answer, places=tuple(dict(places).items()), **self._of(run, site), **self._at_sync(model, run, site))
 
     def race(self, model: z3.ModelRef, late: Use, first: Use) -> Answer:
@@ -205,8 +212,9 @@ class Telling:
                 if w.agent is not run.agent or all(x.number != site.number for x in w.sites):
                     continue
                 goal = self.cuts.cut.awaited(b, w, self.cuts.cut.count(w.agent.key, w.key))
-                if not b.arrivals:
-                    out.append(Missing(NO_ONE, model.eval(goal, True).as_long(), 0, True))
+                if b.short or not b.arrivals:
+                    out.append(Missing(SHORT if b.arrivals else NO_ONE, model.eval(goal, True).as_long(), 0, None if b.arrivals else 0))
+                    continue
                 for s in (*b.arrivals, *b.copies):
                     if s.agent.key in self.cuts.protocol.followers:
                         continue
@@ -214,28 +222,40 @@ class Telling:
                         done = model.eval(self.cuts.cut.count(s.agent.key, s.key), True)
                         whole = model.eval(self.cuts.protocol.runs[s.agent.key].end.count(s.key), True)
                         number = model.eval(goal, True).as_long()
-                        never = z3.is_int_value(whole) and whole.as_long() <= number
+                        never = whole.as_long() if z3.is_int_value(whole) and whole.as_long() <= number else None
                         out.append(Missing(self._who(self.cuts.protocol.runs[s.agent.key]), number, done.as_long(), never))
         return list(dict.fromkeys(out))
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The `number`-th time, from 0, that somebody has to do something, who has done it `done` times; `never`: and will do it no more often."""
+    """The `number`-th time, from 0, that somebody has to do something, who has done it `done` times; `in_all`: how often he ever does, if
+    that is too few."""
 
     who: str
     number: int
     done: int
-    never: bool
+    in_all: int | None
+
+    @property
+    def never(self) -> bool:
+        return self.in_all is not None
+
+    def __str__(self) -> str:
+        done = f"does it {self.in_all} times in all" if self.never else f"has done {self.done}"
+        return f"number {self.number} of {self.who}, which {done}"
 
 
-NO_ONE = "no one"
+#: Who is missing where no one arrives, or where all that arrive are too few.
+NO_ONE, SHORT = "no one", "all of them"
 
 
 def _needs(missing: list[Missing]) -> str:
     if any(m.who == NO_ONE for m in missing):
         return "; no one arrives there"
-    return f"; needs {' and '.join(f'number {m.number} of {m.who}, which has done {m.done}' for m in missing)}" if missing else ""
+    if any(m.who == SHORT for m in missing):
+        return "; each of its phases counts more arrivals, or bytes, than it gets"
+    return f"; needs {' and '.join(map(str, missing))}" if missing else ""
 
 
 def _verb(use: Use) -> str:

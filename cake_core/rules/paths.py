@@ -85,6 +85,8 @@ class _Flow:
     met: set[tuple] = field(default_factory=set)
     acts: dict[str, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
     changed: bool = False
+    came: dict[tuple, dict[str, bool]] = field(default_factory=dict)  # by named barrier and role: whether it has passed when it comes there
+    known: dict[tuple, dict[str, bool]] = field(default_factory=dict)  # the same, as the round before left it
     decided: dict[tuple, bool] = field(default_factory=dict)
     own_part: dict[Row, bool] = field(default_factory=dict)  # whether an access says which instance's memory it is of
 
@@ -101,7 +103,8 @@ class _Flow:
         start: State = {Pending(START, True): Way(0)} if self.shape.start.relation == START else {}
         self.changed = True
         while self.changed:
-            self.changed = False
+            self.changed, self.known, self.came = False, self.came, {}
+            self.found, self.met = {}, set()
             entered = self.block(facts.before, start, {})
             outs = [self.block(role.body, entered, {}) for role in facts.roles]
             if not facts.roles or sum(r.plan.instances * r.plan.warps for r in facts.roles) < facts.warps:
@@ -113,6 +116,7 @@ class _Flow:
             if self.shape.end.relation == "end":
                 for pending, way in left.items():
                     self.reached(pending, way, None)
+            self.changed = self.changed or self.came != self.known
 
     # --- along a block ---------------------------------------------------------------------------------------------
 
@@ -213,6 +217,8 @@ class _Flow:
                 self.put((act.scope, number), f"named barrier {number}" if number else f"a barrier of the {act.scope}", state)
                 if act.waits:
                     self.take((act.scope, number), row, state)
+                if act.scope == "named" and self.for_all():
+                    self.meets(number, row, state)
         completion = getattr(act, "completion", None)
         if isinstance(completion, WithBytes) and Pending(row, True) in state:
             self.put(("barrier", completion.barrier.name), f"'{completion.barrier.name}'", {Pending(row, True): Way(0)})
@@ -226,6 +232,20 @@ class _Flow:
         if joined != there:
             self.channels[key] = joined
             self.changed = True
+
+    def for_all(self) -> bool:
+        """Whether what must be passed from the start on is done for the whole grid by whoever passes it (PTX ISA, griddepcontrol.wait)."""
+        return self.shape.of == "issuer" and self.shape.start.relation == START and all(p.relation == "grid_order" for p in self.shape.must_pass)
+
+    def meets(self, number: str, row: Row, state: State) -> None:
+        """Each generation of a named barrier has threads of all roles that use it. So where one that has passed what must be passed comes, those
+        that wait there are behind that too."""
+        start = Pending(START, True)
+        passed = start not in state or state[start].level > 0
+        here = self.came.setdefault(number, {})
+        here[row["role"]] = here.get(row["role"], True) and passed
+        if row.site.act.waits and start in state and any(p for r, p in self.known.get(number, {}).items() if r != row["role"]):
+            state[start] = replace(state[start], level=max(state[start].level, RANK[row["by"]] if row["warp"] is None else 0))
 
     def returned(self, of: Row, row: Row) -> bool:
         """Whether what is handed to an agent is its own and nobody else's: of that it knows itself how far it has come. Another instance's,

@@ -81,6 +81,9 @@ class Predicates(Protocol):
     def happens_before(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
         """`a` is complete, and known to be, when `b` starts."""
 
+    def served(self, kernel: Row, given: Conditions = ()) -> Answer:
+        """What waits are for is done: no one has to do it more often than he does in all."""
+
     def phase_safe(self, sync: Row, given: Conditions = ()) -> Answer:
         """The parity bit that a wait reads, or the phase that an arrival falls into, is the one that is meant: no waiter is two
         phases away, no arrival lands in an older phase; at a named barrier, in an older generation."""

@@ -121,6 +121,8 @@ def _resource(row: Row | None) -> str | None:
         return row.id
     if row.relation == "rendezvous":
         return f"barrier {row['number']}"
+    if row.relation == "meet" and row["number"] is not None:
+        return f"barrier {words(row['number'])}"
     return row.values.get("buffer") or row.values.get("barrier")
 
 

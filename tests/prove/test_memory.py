@@ -189,3 +189,19 @@ def test_cases_of_bounds_and_overflow(folder):
         found = {v.rule.id for v in judge(RULES, rows, Prover(rows)) if v.outcome is not Outcome.PROVED and v.outcome is not Outcome.INAPPLICABLE}
         assert bool(found) == path.name.startswith("bad"), path
         assert found <= {"core/index-overflow" if folder.name.startswith("C-68") else "core/index-bounds"}
+
+
+@pytest.mark.parametrize(
+    ("step", "use", "fits"),
+    [
+        ("n + 1", "n % 4", True),  # a count of turns
+        ("n + C", "n % 4", False),  # a sum of sizes
+        ("n + 65536", "n % 4", False),
+        ("n + 1", "n * 65536 % 4", False),  # a multiple of a count
+    ],
+)
+def test_a_sum_that_a_loop_carries_need_not_fit(step, use, fits):
+    body = f"    var n = 0\n    for r in 0 .. A {{\n      store Y[r] <- load(X[{use}, 0], by = 4) by 4\n      n = {step}\n    }}"
+    rows = rows_from(HEAD.format("4 <= A, A <= 1048576, 1 <= B, B <= 8, 1 <= C, C <= 65536", "1", body))
+    rule = next(r for r in RULES if r.id == "core/index-overflow")
+    assert all(v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE) for v in judge([rule], rows, Prover(rows))) is fits

@@ -99,18 +99,22 @@ def check(copy: Copy, cx: CheckContext) -> None:
     if isinstance(found, str):
         raise _refused(copy, found)
     if len(found) > 1:
-        raise _refused(copy, f"it is {len(found)} boxes, and a statement of the derived form moves one")
+        row, first = copy.piece[-1] * copy.here.elem.bytes, found[0].size[-1]
+        wide = f": its rows have {row} bytes, and a box under a swizzle of {swizzle} has {swizzle}" if swizzle and row > swizzle else ""
+        why = f"it is {len(found)} boxes, and a statement of the derived form moves one{wide}"
+        raise _refused(copy, why, f"write {len(found)} copies, each of one box" + (f", {first} columns wide" if wide else ""))
     at, align = declared.words.get("at") if declared else None, PATTERN * swizzle or ALIGN
     if isinstance(at, Int) and at.value % align:
         raise fail("ptx/tma-align", f"'{name}' lies at {at.value}, not a multiple of {align}", at.span, resource=name)
 
 
-def _refused(copy: Copy, why: str) -> CakeError:
+def _refused(copy: Copy, why: str, fix: str = "give the tile whole panels of the swizzle, or the buffer another one") -> CakeError:
     return fail(
         "ptx/tma-box",
         f"this tile of '{copy.here.name}' can't be moved by '{copy.op.name}'",
         copy.shared.span,
         why=why,
+        fix=fix,
         resource=copy.here.name,
     )
 
