@@ -29,7 +29,6 @@ BAD = {f"{c.case}/{b.text.removesuffix('.cake')}": (c, b) for c in evidence.case
 
 #: Wrong texts that one rule finds alone, and which.
 ALONE = {
-    "C-02/bad": "core/slot-race",
     "C-11/bad": "core/wait-phase",
     "C-13/bad": "core/missing-proxy-fence",
     "C-16/bad_fence_after": "core/tensor-fence-after",
