@@ -15,10 +15,13 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
 
 from cake_core.facts import facts_of
+from cake_core.ir.nodes import Program
+from cake_core.ir.printer import program_text
 from cake_core.machine import Scenario, scenarios_of
 from cake_core.mutate import Judge, Outcome, drawn, mutants
 from cake_core.pipeline import frontend
@@ -48,8 +51,6 @@ KERNELS = {
     "gemm_bias_gelu": ("gemm/gemm_bias_gelu_sm90", "sm90", ()),
     "softmax_short": ("softmax/softmax_short", "sm90", ()),
     "quantize_e4m3": ("quantize/quantize_e4m3", "sm90", ()),
-    "scale_shift": ("elementwise/scale_shift", "sm80", ()),
-    "silu_mul_bias": ("elementwise/silu_mul_bias", "sm80", ()),
     "gemm_sm100_pair": ("gemm/gemm_sm100_pair", "sm100", ()),
     "moe_grouped": ("moe/moe_grouped_sm90", "sm90", ()),
     "attn_fwd": ("attention/attn_fwd_sm90", "sm90", ()),
@@ -109,10 +110,14 @@ def share(task: tuple[str, str, int, int, int]) -> list[dict]:
         return [drawn_kernel(name, seed) for seed in range(first, end)]
     front, edits, judge = judge_of(name)
     if kind == "single":
-        chosen = edits[first:end:step]
-    else:
-        chosen = drawn(front.derived, front.typed, REGISTRY, front.arch, end - first, SEED, start=first)
-    return [judge.case(e, e.kernel).record() for e in chosen]
+        return [judge.case(e, e.kernel).record() for e in edits[first:end:step]]
+    chosen = {e.kernel: e for e in drawn(front.derived, front.typed, REGISTRY, front.arch, end - first, SEED, start=first)}
+    return [judge.case(e, e.kernel).record() | {"text": hash_of(e.kernel)} for e in chosen.values()]
+
+
+def hash_of(kernel) -> str:
+    """The same for the same text, in all processes."""
+    return sha256(program_text(Program(1, True, (kernel,))).encode()).hexdigest()
 
 
 def drawn_kernel(family: str, seed: int) -> dict:
@@ -143,7 +148,8 @@ def campaign(title: str, kind: str, name: str, total: int, pool, step: int = 1, 
     records: list[dict] = []
     more = {"arch": "sm90" if kind == "drawn" else judge_of(name)[0].arch.name}
     for found in pool.map(share, tasks):
-        records += found
+        there = {r.get("text") for r in records}
+        records += [r for r in found if r.get("text") is None or r["text"] not in there]  # drawn twice, it counts once
         keep(title, row(records, total, **more))
         print(title, len(records), flush=True)
 
@@ -153,7 +159,7 @@ def row(records: list[dict], total: int, **more) -> dict:
     counts: dict[str, dict[str, int]] = {}
     for (operator, outcome), n in sorted(Counter((r["operator"] if "seed" not in r else "drawn", r["outcome"]) for r in records).items()):
         counts.setdefault(operator, {})[outcome] = n
-    apart = [r for r in records if r["outcome"] in (Outcome.MISSED, Outcome.ALARM, Outcome.UNRUN)]
+    apart = [{k: v for k, v in r.items() if k != "text"} for r in records if r["outcome"] in (Outcome.MISSED, Outcome.ALARM, Outcome.UNRUN)]
     alone = [
         [r["operator"], r["what"], *r["codes"], r["proof"]["answer"], r["machine"]["kind"] if r["machine"] else "None"]
         for r in records
@@ -187,7 +193,7 @@ def table() -> str:
         for counts in found["counts"].values():
             row.update(counts)
         sums.update(row)
-        of = "" if found["judged"] == found["mutants"] else f" of {found['mutants']}"
+        of = "" if found["judged"] == found["mutants"] or name.endswith(", drawn") else f" of {found['mutants']}"
         lines.append(f"| {name} | {found['arch']} | {found['judged']}{of} | " + " | ".join(str(row[o] or "") for o in Outcome) + " |")
     lines.append(f"| all | | {sum(sums.values())} | " + " | ".join(str(sums[o]) for o in Outcome) + " |")
     return "\n".join(lines)

@@ -180,6 +180,16 @@ def test_judges_agree_on_drawn_mutants_of_wide_kernels(seed):
     assert case.outcome in (*AGREED, Outcome.UNKNOWN), told(case)
 
 
+def test_a_ring_that_few_rounds_go_around_has_items_enough():
+    """Slots that are kept at each item's end: with rounds by the item's number the ring is full only after five items."""
+    text = generated.text(193)
+    start = text.index("      if given < seen {")
+    f = front(text[:start] + text[text.index("      if leader {", start) :])
+    assert "t_i % 3" in text
+    case = Judge(REGISTRY, f.arch, [Scenario({"R": r, "K": k}) for r, k in generated.SIZES], states=500).case(None, f.derived)
+    assert case.outcome is Outcome.REJECTED and case.fault.kind is Kind.DEADLOCK and case.at["R"] > 5, told(case)
+
+
 def test_seeds_draw_all_families():
     """Each with what it is for."""
     texts = {f: "".join(wide.text(s) for s in range(40) if wide.family(s) == f) for f in wide.FAMILIES}

@@ -79,8 +79,8 @@ def text(seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-#: (R, K) at which the machine is asked.
-SIZES = ((1, 1), (1, 4), (2, 3), (3, 2), (5, 1), (1, 7), (2, 0), (3, 7))
+#: (R, K) at which the machine is asked. Rounds that go by the item's number come around a ring of three only after six items.
+SIZES = ((1, 1), (1, 4), (2, 3), (3, 2), (5, 1), (1, 7), (2, 0), (3, 7), (8, 1))
 
 ITEMS = "    for t_i in cluster.id .. R step cluster.count {"
 
