@@ -20,7 +20,15 @@ from cake_core.ir.plan import BufferPlan, layout_words
 from cake_core.ir.types import Tile, element_of
 
 
-def divided(s: Stmt, effects: Sequence[Effect], acts: tuple[Act, ...], fragments: Mapping[str, Declaration], warps: int, registry, buffers: Mapping[str, BufferPlan]) -> tuple[Act, ...]:
+def divided(
+    s: Stmt,
+    effects: Sequence[Effect],
+    acts: tuple[Act, ...],
+    fragments: Mapping[str, Declaration],
+    warps: int,
+    registry,
+    buffers: Mapping[str, BufferPlan],
+) -> tuple[Act, ...]:
     """`acts`, those of `effects` but for attributes, with how they divide tiles of shared memory and what turns that takes at its banks."""
     out = []
     for e, a in zip((e for e in effects if not isinstance(e, Attribute)), acts, strict=True):
