@@ -19,7 +19,7 @@ from cake_core.prove.cut import Moment
 from cake_core.prove.protocol import Barrier, Stream, destinations
 from cake_core.prove.received import Sent
 from cake_core.prove.solve import NONE, Cuts, Found, Result
-from cake_core.prove.text import Key, Unanalysed, copied
+from cake_core.prove.text import AMONG, LANES, Key, Unanalysed, copied
 from cake_core.prove.uses import Use, at_cut, shared, uses_of
 from cake_core.prove.walk import Site
 
@@ -74,7 +74,7 @@ def in_order(a: Use, b: Use) -> bool:
     if a.agent is not b.agent:
         return False
     if not (a.asynchronous or b.asynchronous):
-        return a.lanes == b.lanes
+        return a.site.event.by is b.site.event.by and not a.several
     if a.site is b.site and not (a is b and a.writes):
         return True
     return isinstance(a.access.completion, WithCommit) and a.access.completion == b.access.completion
@@ -113,7 +113,8 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
     cut, then = cuts.cut, Moment(first.site, "~", first.run)
     access = ("access", first.site.event.id, first.number)
     state = [cut.at[late.key][late.site.number], then.guard, then.count(access) < cut.count(first.key, access)]
-    state.append(then.count(("commit", first.lanes)) >= cut.count(first.key, ("retired", first.lanes)))
+    queue = AMONG if late.agent is first.agent and late.several and first.several else LANES[first.site.event.by is By.ALL]
+    state.append(then.count(("commit", queue)) >= cut.count(first.key, ("retired", queue)))
     for b in cuts.protocol.barriers.values():  # who has passed a meeting has met those who still stand at it
         mine = [w for w in b.waits if w.agent is late.agent and b.waits_always(late.key)] if not b.mbarrier else []
         theirs = [s for s in b.arrivals if s.agent is first.agent] if not b.mbarrier else []
@@ -136,8 +137,13 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
 
 
 def may_lag(late: Use, first: Use) -> bool:
-    """Whether someone may speak for lanes that he has not met: of another warp, all lanes' accesses are spoken for by one of them."""
-    if first.asynchronous or first.agent.apart:
+    """Whether someone may speak for lanes that he has not met: of another warp, all lanes' accesses are spoken for by one of them; of one's
+    own, each lane runs by itself."""
+    if first.asynchronous:
+        return False
+    if late.agent is first.agent and late.several and first.several:
+        return True
+    if first.agent.apart:
         return False
     if late.agent is first.agent:
         return late.site.event.by is not first.site.event.by

@@ -73,8 +73,7 @@ class Counting:
                     out.append(copied(a.completion, self.turns[event.id, number]))
                 case Access() if a.region.memory in ("shared", "tensor"):
                     out.append(("access", event.id, number))
-        if (lanes := lane_queue(event)) is not None:
-            out.append(("commit", lanes))
+        out += [("commit", queue) for queue in lane_queues(event)]
         return out
 
     def drains(self, event: Event) -> list[Drain]:
@@ -82,17 +81,22 @@ class Counting:
         out = [a for a in event.acts if isinstance(a, Drain)]
         if any(isinstance(a, Meet) or isinstance(a, Arrive) and event.by is By.ALL for a in event.acts):
             out += [Drain(q, 0, False) for q in LANES.values()]
+        if any(isinstance(a, Meet) and a.waits for a in event.acts):
+            out.append(Drain(AMONG, 0, False))
         return out
 
 
-#: What some lanes of a warp did, and others do not know done until they meet: queues of groups of one access.
+#: What some lanes of a warp did, and others do not know done until they meet: queues of groups of one access. Who hears from all
+#: lanes that they have come to an arrival knows it too; the lanes themselves do not.
 LANES = {True: "all lanes", False: "the leader"}
+AMONG = "lanes among themselves"
 
 
-def lane_queue(event: Event) -> str | None:
-    """The queue of an event that touches shared memory at once."""
-    touches = any(isinstance(a, Access) and a.region.memory in ("shared", "tensor") and isinstance(a.completion, AtOnce) for a in event.acts)
-    return LANES[event.by is By.ALL] if touches else None
+def lane_queues(event: Event) -> tuple[str, ...]:
+    """The queues of an event that touches shared memory at once."""
+    if not any(isinstance(a, Access) and a.region.memory in ("shared", "tensor") and isinstance(a.completion, AtOnce) for a in event.acts):
+        return ()
+    return (LANES[True], AMONG) if event.by is By.ALL else (LANES[False],)
 
 
 def arrival(a: Arrive | EngineArrive, turn: int) -> Key:

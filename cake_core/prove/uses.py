@@ -17,7 +17,7 @@ from cake_core.prove.agents import Agent
 from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import destinations
 from cake_core.prove.solve import Cuts
-from cake_core.prove.text import LANES, Unanalysed
+from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Run, Site
 
 Number = Callable[[Expr], z3.ArithRef]  # a term for an index, at the position of who touches
@@ -46,9 +46,9 @@ class Use:
         return not isinstance(self.access.completion, AtOnce)
 
     @property
-    def lanes(self) -> str:
-        """The queue of its warp's lanes, of what is over at once (`text.LANES`)."""
-        return LANES[self.site.event.by is By.ALL]
+    def several(self) -> bool:
+        """Whether several lanes of one warp do it."""
+        return self.site.event.by is By.ALL and not (self.agent.apart and self.agent.first)
 
     @property
     def writes(self) -> bool:

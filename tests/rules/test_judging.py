@@ -229,6 +229,8 @@ class Answers:
 
     def __getattr__(self, name):
         def ask(*args, given=()):
+            if name == "may_hold":  # what every rule starts from
+                return PROVED
             self.asked.append((name, [getattr(a, "id", a) for a in args], given))
             return self.answers[name]
 
