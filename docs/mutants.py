@@ -143,7 +143,7 @@ def generated(family: str):
 
 def campaign(title: str, kind: str, name: str, total: int, pool, step: int = 1, first: int = 0) -> None:
     """Everything of one row, share by share, in the pool's processes; what is done is kept as it comes."""
-    end, size = first + total, step * max(1, min(SHARE, -(-total // (2 * step))))
+    end, size = first + total, step * max(1, min(SHARE, total // (4 * step * (os.cpu_count() or 1))))
     tasks = [(kind, name, at, min(at + size, end), step) for at in range(first, end, size)]
     records: list[dict] = []
     more = {"arch": "sm90" if kind == "drawn" else judge_of(name)[0].arch.name}
