@@ -45,17 +45,17 @@ class Alike:
 
 def _candidates(protocol: Protocol, number: dict[str, int], same: Permutation) -> Iterator[Permutation]:
     """CTAs whose ranks differ in some bits change places; so do neighbouring instances of a role in one CTA."""
-    place = {(*r.agent.place, r.agent.first): number[key] for key, r in protocol.runs.items()}
+    place = {(*r.agent.place, r.agent.first, r.agent.warp): number[key] for key, r in protocol.runs.items()}
 
     def moved(to) -> Permutation | None:
-        agents = [place.get((*to(role, instance, cta), first)) for (role, instance, cta, first) in place]
+        agents = [place.get((*to(role, instance, cta), *which)) for (role, instance, cta, *which) in place]
         if None in agents:
             return None
         return Permutation(tuple(agents), tuple(to("", 0, c)[2] for c in same.ctas))
 
     found = [moved(lambda role, i, cta, bits=bits: (role, i, cta ^ bits)) for bits in range(1, len(same.ctas)) if len(same.ctas) > bits]
-    for role, instance, cta, first in place:
-        if first and (role, instance + 1, cta, True) in place:
+    for role, instance, cta, first, _ in place:
+        if first and (role, instance + 1, cta, True, None) in place:
             swapped = {instance: instance + 1, instance + 1: instance}
 
             def swap(r: str, i: int, c: int, of=(role, cta), swapped=swapped) -> tuple[str, int, int]:
@@ -84,7 +84,7 @@ def _same_run(a: Run, b: Run, p: Permutation) -> bool:
     """The same text, walked once: counts and guards are the same terms, and so is what the acts name but for who does them. What is
     counted by a CTA's rank is counted as for the CTA at its place."""
     x, y = a.agent, b.agent
-    if (x.role.name, x.first, x.warps, x.apart) != (y.role.name, y.first, y.warps, y.apart) or len(a.sites) != len(b.sites):
+    if (x.role.name, x.first, x.warps, x.apart, x.warp) != (y.role.name, y.first, y.warps, y.apart, y.warp) or len(a.sites) != len(b.sites):
         return False
     moved = [(k, _key(k, p)) for k in a.end.state if _key(k, p) != k]
     if not all(s.count(k).eq(s.count(to)) for k, to in moved for s in a.places):  # a cut stands at places alone

@@ -9,7 +9,7 @@ is asked of the cuts (`states.stale`); docs/proof.md has the argument.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cake_core.effects import Mode
 from cake_core.facts.inline import inline
@@ -29,6 +29,7 @@ class Sent:
     event: Event
     number: int  # which act of the event
     cta: int | None  # None: the own
+    again: bool = False  # another loop sends the variable too
 
     @property
     def access(self) -> Access:
@@ -36,7 +37,8 @@ class Sent:
 
     def text(self, cta: int) -> str:
         """What names the value in every role: who sent it."""
-        return f"{self.role.name}.{self.variable}" if self.role.plan.on is not None else f"{self.role.name}.{self.variable}@{cta}"
+        name = f"{self.role.name}.{self.variable}" + (f" of loop {self.loop.id}" if self.again else "")
+        return name if self.role.plan.on is not None else f"{name}@{cta}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,12 @@ class Talks:
 
     def __post_init__(self) -> None:
         self.sent = {}
-        for buffer in self.facts.buffers:
-            for s in _sent(self.facts, buffer) or ():
-                self.sent.setdefault((buffer, _element(s.access.region)), []).append(s)
+        found = [s for buffer in self.facts.buffers for s in _sent(self.facts, buffer) or ()]
+        loops = {(s.role.name, s.variable): s.loop for s in found}
+        many = {(s.role.name, s.variable) for s in found if loops[s.role.name, s.variable] is not s.loop}
+        for s in found:
+            of = replace(s, again=(s.role.name, s.variable) in many)
+            self.sent.setdefault((of.access.region.name, _element(of.access.region)), []).append(of)
 
     def of(self, role: RoleFacts, loop: While | Loop, cta: int) -> Talk | None:
         """The talk of a loop of a CTA's role; None where it hears and sends nothing, or stands in another loop."""
@@ -127,6 +132,8 @@ def _sent(facts: Facts, buffer: str) -> list[Sent] | None:
                 loop = next((n for n in role.body if isinstance(n, While | Loop) and any(x is e for x in _straight(n.body))), None)
                 cta = a.completion.cta or a.cta if isinstance(a.completion, WithBytes) else a.cta
                 if loop is None or not isinstance(a.value, Name) or _element(a.region) is None or not isinstance(cta, Int | None):
+                    return None
+                if cta is not None and len(facts.ctas(role)) > 1:  # each of its CTAs sends there
                     return None
                 if a.atomic or isinstance(a.completion, WithGroup) or e.warp is not None or role.plan.instances > 1:
                     return None

@@ -21,7 +21,7 @@ def runs_of(agents: tuple[Agent, ...], facts: Facts, sums: Sums) -> dict[str, Ru
         constants = agent.constants(facts)
         who = deciding((*agent.role.body, *facts.after), agent)
         ids = meeting_ids((*agent.role.body, *facts.after), constants)
-        key = (agent.role.name, agent.first, *ids.items(), *(str(constants[n].value) for n in who if n in constants))
+        key = (agent.role.name, agent.first, agent.warp, *ids.items(), *(str(constants[n].value) for n in who if n in constants))
         if walked.get(key) is None or walked[key].own:
             walked[key] = run_of(agent, facts, sums, talks)
         sites = [replace(s, agent=agent, acts=specialised(s.event, constants) if s.event else ()) for s in walked[key].sites]

@@ -15,6 +15,7 @@ import z3
 
 from cake_core.effects import Issuer
 from cake_core.facts.schema import Access, By, Loop, WithBytes, WithCommit, WithGroup
+from cake_core.prove.agents import mentions, of_warp, place
 from cake_core.prove.cut import Moment
 from cake_core.prove.protocol import Barrier, Stream, destinations
 from cake_core.prove.received import Sent
@@ -98,7 +99,7 @@ def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         if common is None:
             return NONE
         state += common
-        if one:  # in one execution each warp has its own part of the tile: the primitive's lane map
+        if one and not _place_of_warp(late, first):  # in one execution each warp has its own part of the tile: the primitive's lane map
             state.append(cut.count(late.key, access) != count)
         if late.agent is not first.agent and _divided_alike(late, first):
             if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, theirs)):
@@ -127,7 +128,7 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         if common is None:
             return NONE
         state += common
-        if _one_statement(late, first):
+        if _one_statement(late, first) and not _place_of_warp(late, first):
             state.append(cut.count(late.key, access) != then.count(access))
         if _divided_alike(late, first):
             if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, then.here)):
@@ -261,6 +262,13 @@ def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef, w: Stream) -> z3.BoolR
 
 def _one_statement(a: Use, b: Use) -> bool:
     return a.site.event is b.site.event and a.agent is not b.agent and _one_instance(a, b)
+
+
+def _place_of_warp(a: Use, b: Use) -> bool:
+    """Whether warps that are each an agent go to places of one statement that their numbers tell: the lane map speaks of one place."""
+    if a.agent.warp is None and b.agent.warp is None:
+        return False
+    return mentions(place(a.site.event.acts[a.number].region), of_warp(a.agent.role.body))
 
 
 def _one_instance(a: Use, b: Use) -> bool:

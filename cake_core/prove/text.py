@@ -240,9 +240,10 @@ def meeting_ids(block: Block, constants: Constants) -> dict[str, str]:
 
 
 def deciding(block: Block, agent: Agent) -> list[str]:
-    """Which of the agent's constants decide where it goes, or which stage it names."""
+    """Which of the agent's constants decide where it goes, or which stage it names, or what a variable holds that names bytes."""
     asked = (f"{agent.role.name}.i", "warp", *(n for n in _names_of(block) if n.startswith("cluster.") and n not in ("cluster.id", "cluster.count")))
-    used = needed_names(block, regions=False)
+    used, needed = needed_names(block, regions=False), needed_names(block)
+    used |= {n.id for e in nodes(block) if isinstance(e, Event) for s in e.sets if s.name in needed and s.value is not None for n in names(s.value)}
     return [n for n in dict.fromkeys(asked) if n in used]
 
 

@@ -96,7 +96,7 @@ def apart(a: Use, b: Use) -> bool:
 
 def _quarters(agent: Agent) -> set[int]:
     plan = agent.role.plan
-    first = plan.first + agent.instance * plan.warps + (not agent.first and not agent.apart)
+    first = plan.first + agent.instance * plan.warps + (agent.warp or (not agent.first and not agent.apart))
     return {(first + k) % QUARTERS for k in range(agent.warps)}
 
 

@@ -121,6 +121,13 @@ def test_wrong(name):
     assert machine(WRONG[name])
 
 
+def test_two_loops_on_one_variable_go_round_as_often_as_each_is_told():
+    text = (TEXTS / "twice_on_demand.cake").read_text(encoding="utf-8")
+    assert Answers(rows(text)).deadlock_free().standing is Standing.VIOLATED
+    handed = text.replace("    if n == m {\n", "    if n > 0 {\n")  # each is at least one trip
+    assert handed != text and Answers(rows(handed)).deadlock_free().standing is Standing.PROVED
+
+
 def test_a_send_under_a_condition_is_outside():
     """Both sends are right; that they are one a trip is not seen, and the event machine has nothing against it."""
     text = changed((SEND, SEND + "      if w > 3 {\n        store item[s][0] <- at by 4\n      }\n"))
