@@ -18,14 +18,14 @@ from cake_core.prove.disjoint import Pair
 from cake_core.prove.entailment import Decision, Entailment, Follows
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
-from cake_core.prove.quantities import WORD, Env, Free, Quantities
+from cake_core.prove.quantities import Choice, Env, Free, Quantities, unsigned, word_of
 from cake_core.prove.vacuity import may_hold, may_run
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing, unknown
 
 #: A tensor starts at a multiple of so many bytes: the host checks it at each launch.
 TENSOR_ALIGNMENT = 16
-#: By how much a count of turns grows at most in one of them.
-STEP = 8
+#: By how much a count of turns grows at most in one of them, and from where it starts at most.
+STEP, START = 8, 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +191,11 @@ class Memory:
         q = places.quantities
         value = q.number(e, env)
         r = q.range(value)
-        if r.lo is not None and r.hi is not None and WORD.lo <= r.lo and r.hi <= WORD.hi:
+        lo, hi = (word := word_of(e)).lo, word.hi
+        if r.lo is not None and r.hi is not None and lo <= r.lo and r.hi <= hi:
             return PROVED
-        if _turns(q, value):
-            return PROVED  # docs/proof.md: no role goes through a loop two thousand million times
-        unsigned = getattr(getattr(e.type, "elem", None), "name", None) == "u32"
-        lo, hi = (0, 2**32 - 1) if unsigned else (WORD.lo, WORD.hi)
+        if _turns(places, value, not unsigned(e)):
+            return PROVED  # docs/proof.md: no role goes through a loop so often
         for goal in (AtLeast(-value + hi), AtLeast(value - lo)):
             found = places.entailment.follows(goal, path)
             answer = self._told(places, found, lambda v: f"`{expr_text(e)}` is {_value(value, v)}")
@@ -275,13 +274,33 @@ def _computed(q: Quantities, e: Expr, env: Env, path: tuple[Condition, ...]) -> 
                 yield Binary("-", Binary("+", a, b), Int(1)), env, path
 
 
-def _turns(q: Quantities, value: Poly) -> bool:
+def _turns(places: Places, value: Poly, signed: bool) -> bool:
     """Whether a number is what a loop carries, one or a few turns on: a count of them, and no sum of sizes."""
     (*atoms,) = value.atoms()
-    if len(atoms) != 1 or not getattr(q.atoms[atoms[0]], "carried", False):
+    if len(atoms) != 1 or not getattr(places.quantities.atoms[atoms[0]], "carried", False):
         return False
     step = (value - Poly.atom(atoms[0])).constant
-    return step is not None and abs(step) <= STEP
+    return step is not None and (-STEP if signed else 0) <= step <= STEP and _counted(places, value, set())
+
+
+def _counted(places: Places, value: Poly, seen: set[str]) -> bool:
+    """Whether all that a number may be is near 0, or what a loop that counts so carries and a few more."""
+    q = places.quantities
+    r = q.range(value)
+    if r.lo is not None and r.hi is not None and -START <= r.lo and r.hi <= START:
+        return True
+    (*atoms,) = value.atoms()
+    if len(atoms) != 1 or (step := (value - Poly.atom(atoms[0])).constant) is None or abs(step) > STEP:
+        return False
+    if atoms[0] in seen:
+        return True
+    match q.atoms[atoms[0]]:
+        case Choice(cases):
+            return all(_counted(places, v + step, seen) for _, v in cases)
+        case Free(carried=True) if atoms[0] in places.turned:
+            seen.add(atoms[0])
+            return all(_counted(places, v, seen) for v in places.turned[atoms[0]])
+    return False
 
 
 def _value(p: Poly, values: dict[str, int]) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFacts, While, events
-from cake_core.ir.nodes import Expr
+from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFacts, Set, While, events
+from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.places import names
 from cake_core.ir.ranges import ANY, Range
 from cake_core.prove.entailment import Entailment
 from cake_core.prove.polynomials import FALSE, TRUE, AtLeast, Condition, Poly, denied, implied, leaves
-from cake_core.prove.quantities import WORD, Env, Free, Quantities
+from cake_core.prove.quantities import UNSIGNED, WORD, Env, Free, Quantities, unsigned
 
 #: Expressions with the numbers that their names stand for, and what holds where they are evaluated.
 Asked = tuple[tuple[Expr, Env, tuple[Condition, ...]], ...]
@@ -41,6 +41,7 @@ class Places:
     entailment: Entailment
     wanted: frozenset[str] = frozenset()
     spots: dict[int, list[Spot]] = field(default_factory=dict)
+    turned: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of what loops carry: in front of the first turn, and behind one
     _seen: set[tuple[int, int]] = field(default_factory=set)
     _count: itertools.count = field(default_factory=itertools.count)
 
@@ -113,7 +114,7 @@ class _Walker:
         out = dict(env)
         for s in e.sets:
             out[s.name] = (
-                self.places.fresh(s.name, s.range.meet(WORD), loose=True) if s.value is None else self.places.quantities.number(s.value, env)
+                self.places.fresh(s.name, _held_by_word(s.range), loose=True) if s.value is None else self.places.quantities.number(s.value, env)
             )
         return out
 
@@ -122,8 +123,9 @@ class _Walker:
     def _loop(self, node: Loop | While, env: Env, path: tuple, asked: Asked, record: bool) -> tuple[Env, tuple]:
         moved = list(dict.fromkeys(s.name for e in events(node.body) for s in e.sets if s.name in env))
         known: dict[str, Range] = {n: self.places.quantities.range(env[n]) for n in moved}
+        words = {n: UNSIGNED if any(_unsigned(s) for e in events(node.body) for s in e.sets if s.name == n) else WORD for n in moved}
         for turn in range(4):
-            heads, inside, around, within = self._head(node, env, known, path, asked)
+            heads, inside, around, within = self._head(node, env, known, words, path, asked)
             if all(r == ANY for r in known.values()):
                 break
             asking, self.asking = self.asking, False
@@ -135,9 +137,9 @@ class _Walker:
             known = wider
         else:
             known = dict.fromkeys(moved, ANY)
-            heads, inside, around, within = self._head(node, env, known, path, asked)
+            heads, inside, around, within = self._head(node, env, known, words, path, asked)
         # What is so at the head of any turn is said of other numbers than what is so behind the last one, which is no turn's head.
-        left = {n: self.places.fresh(n, known[n].meet(WORD), loose=True, carried=True) for n in known}
+        left = {n: self.places.fresh(n, _held_by_word(known[n], words[n]), loose=True, carried=True) for n in known}
         if self.asking and self.places.wanted.intersection(moved):
             kept = self._invariants(env, heads, path, around, node, inside, within)
             for values in (heads, left):
@@ -147,13 +149,15 @@ class _Walker:
             self.places.entailment.forget()
         if moved:
             asking, self.asking = self.asking, False
-            self._counts(node, heads, env, inside, self.block(node.body, inside, (*path, *around), within, False))
+            end = self.block(node.body, inside, (*path, *around), within, False)
+            self._counts(node, heads, env, inside, end)
             self.asking = asking
             for n, head in heads.items():
                 (own,), (behind,) = head.atoms(), left[n].atoms()
                 at_head = self.places.quantities.atoms[own]
                 counts = at_head.counts or not at_head.loose
                 self.places.quantities.atoms[behind] = Free(loose=True, carried=True, counts=counts)
+                self.places.turned[own] = self.places.turned[behind] = env[n], end[n]
             self.places.entailment.forget()
         if record:
             self.block(node.body, inside, (*path, *around), within, True)
@@ -161,10 +165,10 @@ class _Walker:
         done = (denied(self.places.quantities.condition(node.test, after)),) if isinstance(node, While) else ()
         return after, (*path, *done)
 
-    def _head(self, node: Loop | While, env: Env, known: dict[str, Range], path: tuple, asked: Asked):
+    def _head(self, node: Loop | While, env: Env, known: dict[str, Range], words: dict[str, Range], path: tuple, asked: Asked):
         """Variables at the head of any turn, names and conditions inside."""
         q = self.places.quantities
-        heads = {n: self.places.fresh(n, known[n].meet(WORD), loose=True, carried=True) for n in known}
+        heads = {n: self.places.fresh(n, _held_by_word(known[n], words[n]), loose=True, carried=True) for n in known}
         inside = env | heads
         if isinstance(node, While):
             return heads, inside, (q.condition(node.test, inside),), (*asked, (node.test, inside, path))
@@ -177,7 +181,11 @@ class _Walker:
         (name,) = index.atoms()
         around = (AtLeast(hi - index - 1), *((AtLeast(index - lo),) if d.positive else ()))
         q.bounds[name], q.steps[name] = list(around), (lo, step)
-        return heads, inside | {node.var: index}, around, (*asked, *((x, env, path) for x in (node.lo, node.hi, node.step)))
+        inside = inside | {node.var: index}
+        within = (*asked, *((x, env, path) for x in (node.lo, node.hi, node.step)))
+        if stride != 1 and not getattr(node.lo.type, "range", ANY).nonneg:  # behind the last turn; from 0 on it is compared as a u32
+            within = (*within, (Binary("+", Name(node.var), node.step), inside, (*path, *around)))
+        return heads, inside, around, within
 
     def _counts(self, node: Loop | While, heads: Env, env: Env, inside: Env, end: Env) -> None:
         """What a loop adds to a variable in every turn. By one: it is at most as far as the index is; by what no turn changes: a multiple
@@ -239,6 +247,15 @@ def _held(block: Block, name: str, guarded: bool = False) -> bool:
                 if _held(node.then, name, asks) or _held(node.other, name, asks):
                     return True
     return False
+
+
+def _unsigned(s: Set) -> bool:
+    return _held_by_word(s.range) != s.range.meet(WORD) if s.value is None else unsigned(s.value)
+
+
+def _held_by_word(r: Range, word: Range = WORD) -> Range:
+    """What 32 bits hold of it: those of a u32, where it says so."""
+    return r.meet(UNSIGNED if r.nonneg and r.hi is not None and WORD.hi < r.hi <= UNSIGNED.hi else word)
 
 
 def _widened(known: Range, met: Range, turn: int) -> Range:

@@ -20,6 +20,16 @@ from cake_core.prove.polynomials import FALSE, TRUE, All, Any, AtLeast, Conditio
 Env = dict[str, Poly]
 
 WORD = Range(-(2**31), 2**31 - 1)  # what 32 bits hold
+UNSIGNED = Range(0, 2**32 - 1)  # ... of a u32
+
+
+def unsigned(e: Expr) -> bool:
+    return getattr(getattr(e.type, "elem", None), "kind", "") == "uint"
+
+
+def word_of(e: Expr) -> Range:
+    """What 32 bits of the type of `e` hold."""
+    return UNSIGNED if unsigned(e) else WORD
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ class Quantities:
             case Bool(v):
                 return Poly.of(int(v))
             case Name(id):
-                return env[id] if id in env else Poly.atom(id) if id in self.atoms else self.free(id, id, WORD, loose=True)
+                return env[id] if id in env else Poly.atom(id) if id in self.atoms else self.free(id, id, word_of(e), loose=True)
             case Unary("-", a):
                 return -self.number(a, env)
             case Unary("+", a):
@@ -166,9 +176,9 @@ class Quantities:
             case Call() if (tile := next(iter(e.positional), None)) is not None and isinstance(tile, Index) and isinstance(tile.base, Name):
                 at = tuple(self.number(i, env) for i in tile.indices)
                 key = f"{e.name} {tile.base.id}[{', '.join(p.text for p in at)}] {', '.join(f'{n}={expr_text(v)}' for n, v in e.options.items())}"
-                return self._atom(key, expr_text(tile), WORD, lambda name: Element(tile.base.id, at))
+                return self._atom(key, expr_text(tile), word_of(e), lambda name: Element(tile.base.id, at))
         return self._atom(
-            f"expression {expr_text(e)} {sorted((k, p.text) for k, p in env.items())}", expr_text(e), WORD, lambda name: Free(loose=True)
+            f"expression {expr_text(e)} {sorted((k, p.text) for k, p in env.items())}", expr_text(e), word_of(e), lambda name: Free(loose=True)
         )
 
     def quotient(self, a: Poly, b: Poly) -> Poly:

@@ -205,3 +205,65 @@ def test_a_sum_that_a_loop_carries_need_not_fit(step, use, fits):
     rows = rows_from(HEAD.format("4 <= A, A <= 1048576, 1 <= B, B <= 8, 1 <= C, C <= 65536", "1", body))
     rule = next(r for r in RULES if r.id == "core/index-overflow")
     assert all(v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE) for v in judge([rule], rows, Prover(rows))) is fits
+
+
+@pytest.mark.parametrize(
+    ("start", "first", "fits"),
+    [
+        ("0", "n = n + 1", True),
+        ("1073741824", "n = n + 8", True),
+        ("A", "n = n + 1", False),  # it starts anywhere
+        ("0", "n = A", False),  # it is set anew, to anything
+        ("0", "if r == 1 { n = A }", False),
+        ("0", "if r == 1 { n = 7 }", True),
+        ("0", "for j in 0 .. A { n = n + 1 }", True),
+        ("0", "for j in 0 .. A { n = A - r }", False),
+    ],
+)
+def test_a_count_of_turns_starts_near_0(start, first, fits):
+    body = f"    var n = {start}, m = 0\n    for r in 0 .. B {{\n      store Y[0] <- 1.0 by 4\n      m = n + 8\n      {first}\n    }}"
+    rows = rows_from(HEAD.format("4 <= A, A <= 2147483647, 1 <= B, B <= 1048576", "1", body))
+    rule = next(r for r in RULES if r.id == "core/index-overflow")
+    assert all(v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE) for v in judge([rule], rows, Prover(rows))) is fits
+
+
+@pytest.mark.parametrize(
+    ("loop", "fits"),
+    [
+        ("0 .. A", True),
+        ("B .. A", True),
+        ("0 .. A step 1048576", True),  # compared without a sign behind the last turn
+        ("B .. A step 1048576", False),
+        ("B .. A - 1048576 step 1048576", True),
+        ("B .. A step C", False),
+    ],
+)
+def test_what_a_loop_counts_to_fits(loop, fits):
+    body = f"    for r in {loop} {{\n      store Y[0] <- 1.0 by 4\n    }}"
+    rows = rows_from(HEAD.format("4 <= A, A <= 2147483647, -8 <= B, B <= 8, 1 <= C, C <= 65536", "1", body).replace("A, B], Y", "A, 4], Y"))
+    rule = next(r for r in RULES if r.id == "core/index-overflow")
+    assert all(v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE) for v in judge([rule], rows, Prover(rows))) is fits
+
+
+@pytest.mark.parametrize(
+    ("body", "outcomes"),
+    [
+        ("let u = u32(B)\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }", {"core/index-bounds"}),
+        ("let u = load(P[0], by = 4)\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }", {"core/index-bounds"}),
+        ("let u = load(Q[0], by = 4)\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }", {"core/index-bounds"}),
+        ("if load(Q[0], by = 4) > 2147483647 { store Y[A + C] <- 1.0 by 4 }", {"core/index-bounds"}),
+        ("if load(Q[0], by = 4) < 0 { store Y[A + C] <- 1.0 by 4 }", set()),
+        ("let u = u32(C)\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }", set()),
+        ("let u = u32(C) - 2\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }", {"core/index-overflow"}),
+        (
+            "var u = u32(C)\n    for r in 0 .. A { u = load(Q[r], by = 4) }\n    if u > 2147483647 { store Y[A + C] <- 1.0 by 4 }",
+            {"core/index-bounds"},
+        ),
+    ],
+)
+def test_a_u32_has_no_sign(body, outcomes):
+    text = HEAD.format("1 <= A, A <= 4, -5 <= B, B <= 5, 1 <= C, C <= 3", "1", f"    {body}").replace(
+        "X: in f32[A, B]", "P: in u32[A], Q: inout u32[A]"
+    )
+    rows = rows_from(text)
+    assert {v.rule.id for v in judge(RULES, rows, Prover(rows)) if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)} == outcomes
