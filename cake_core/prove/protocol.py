@@ -237,6 +237,8 @@ def meeting_name(act: Meet, agent: Agent) -> str:
 def destinations(done: WithBytes, agent: Agent) -> tuple[int, ...]:
     """Ranks of the CTAs whose barrier counts the bytes."""
     if done.cta is not None:
+        if not isinstance(done.cta, Int):
+            raise Unanalysed("the CTA that bytes go to is not a constant")
         return (done.cta.value,)
     return (agent.cta,) if done.mask is None else tuple(r for r in range(done.mask.bit_length()) if done.mask >> r & 1)
 

@@ -212,7 +212,8 @@ class _Walker:
         return z3.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
 
     def _message(self, sent: str, f: Frame) -> z3.ArithRef:
-        """What was sent in the trip that a loop is in."""
+        """What was sent in the trip that a loop is in. What each CTA sends to itself is its own."""
+        self.own |= self.facts.cluster > 1 and "@" in sent
         return self.sums.numbers.unknown(f"what {sent} sent in trip {f.index}", sent, ANY).term
 
     # --- branches --------------------------------------------------------------------------------------------------

@@ -54,6 +54,42 @@ def test_what_is_handed_over_in_front_of_the_roles_is_not_counted(setup):
     assert Answers(rows("")).deadlock_free(()).standing is Standing.PROVED
 
 
+SENDS = """cake 1 derived
+kernel k(X: in f32[4, 32])
+  target sm90
+  cluster c = 2
+{
+  launch 1
+  shared part: f32[2] at 0
+  barrier full: mbarrier[1] count 1 at 8
+  if leader {
+    mbarrier.init full
+    fence.mbarrier_init
+  }
+  cluster.sync
+  role main: 1 warp at 0 {
+    frag x: f32[32] vec 1 layout vector
+    x = load(X[0, 0 +: 32], fill = 0, by = 4)
+    let s = warpsum(x)
+    if leader {
+      mbarrier.expect full[0] bytes 8
+    }
+    for k in 0 .. 2 {
+      cluster.send part[cluster.c] <- s at k signal full[0]
+    }
+    mbarrier.wait full[0] parity 0
+  }
+  cluster.sync
+}
+"""
+
+
+def test_bytes_for_a_cta_that_a_loop_names():
+    front = frontend(Source("k.cake", SENDS), REGISTRY)
+    answer = Answers(rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)).deadlock_free(())
+    assert answer.standing is Standing.UNKNOWN and answer.outside and "CTA that bytes go to" in answer.reason
+
+
 def test_a_sweep_that_breaks_off_proves_nothing(monkeypatch):
     def broken(*_):
         raise RecursionError

@@ -121,6 +121,13 @@ def test_wrong(name):
     assert machine(WRONG[name])
 
 
+def test_each_cta_goes_by_its_own_messages():
+    text = (TEXTS / "each_cta_on_demand.cake").read_text(encoding="utf-8")
+    assert Answers(rows(text)).deadlock_free().standing is Standing.VIOLATED  # one has more trips than the other, which it meets in each
+    alone = "\n".join(line for line in text.splitlines() if "peer" not in line)
+    assert Answers(rows(alone)).deadlock_free().standing is Standing.PROVED
+
+
 def test_two_loops_on_one_variable_go_round_as_often_as_each_is_told():
     text = (TEXTS / "twice_on_demand.cake").read_text(encoding="utf-8")
     assert Answers(rows(text)).deadlock_free().standing is Standing.VIOLATED
