@@ -6,6 +6,7 @@ exception ends here as words and an exit code.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -33,6 +34,9 @@ COMMANDS = {
     "plugins": "List plugins, what they offer and what is broken.",
     "doctor": "Show what this installation is made of and what it lacks.",
 }
+
+#: What writing to stdout fails with where the output has no place.
+UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF}
 
 EPILOG = """\b
 Exit codes:
@@ -89,6 +93,7 @@ class App(click.Group):
         """Run, and turn every way to end into an exit code. Nothing but SystemExit leaves here."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        _open_streams()
         gc.set_threshold(100_000)  # most commands end before there is enough to collect
         sys.exit(_guarded(lambda: super(App, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)))
 
@@ -108,6 +113,13 @@ def _guarded(run) -> int:
         return exits.INTERRUPTED
     except BrokenPipeError:
         return _reader_gone()
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITTEN:
+            internal_error(error)
+            return exits.ENGINE
+        click.echo(f"Error: Could not write the output: {error.strerror}", err=True)
+        _leave_stdout()
+        return exits.USAGE
     except CakeError as error:
         from cake_core.cli.output import print_findings
 
@@ -119,9 +131,25 @@ def _guarded(run) -> int:
 
 
 def _reader_gone() -> int:
-    """The reader has gone (`cake ... | head`): say nothing, and keep the interpreter from flushing into the closed pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+    """The reader has gone (`cake ... | head`): say nothing."""
+    _leave_stdout()
     return exits.BROKEN_PIPE
+
+
+def _leave_stdout() -> None:
+    """Keep the interpreter from flushing into what takes nothing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+
+
+def _open_streams() -> None:
+    """Where a standard stream is closed, the null device, so that no file of ours gets its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            while (at := os.open(os.devnull, os.O_RDWR)) < number:
+                pass
+            stream = open(at, mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def internal_error(error: Exception) -> None:

@@ -58,10 +58,16 @@ def rule_options(command):
 
 
 def rules_of(packs: tuple[str, ...] = (), preview: bool = False):
-    """The rules that the options ask for. Raises CakeError where a pack can't be read."""
+    """The rules that the options ask for. Raises CakeError where a pack can't be read, or a rule covers what is no category."""
+    from cake_core.check.safety import SAFETY
+    from cake_core.diagnostics import fail
     from cake_core.rules import rulebook
 
-    return rulebook(tuple(map(Path, packs)), preview)
+    book = rulebook(tuple(map(Path, packs)), preview)
+    for rule in (r for p in book.packs for r in p.rules):
+        for name in (c for c in rule.covers if c not in SAFETY):
+            raise fail("rules/value", f"'{rule.id}' covers '{name}', which is no category", rule.span, fix=f"they are: {', '.join(SAFETY)}")
+    return book
 
 
 def _categories(ctx, param, values: tuple[str, ...]) -> tuple[str, ...]:

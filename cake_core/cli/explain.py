@@ -13,22 +13,24 @@ Examples:
   cake explain type/unknown-name
   cake explain --list
   cake explain assemble/spill --json
+  cake explain acme/few-slots --pack rules/cake_rules_acme
 """
 
 
 @click.command("explain", epilog=EPILOG)
 @click.argument("code", required=False)
+@click.option("--pack", "packs", multiple=True, metavar="DIR", help="A folder with a rule pack; may be repeated.")
 @click.option("--list", "listed", is_flag=True, help="List all codes with their titles.")
 @click.option("--markdown", is_flag=True, help="Print the page docs/diagnostics.md.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def command(code: str | None, listed: bool, markdown: bool, as_json: bool) -> int:
+def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bool, as_json: bool) -> int:
     """Say what the diagnostic CODE means: why it is an error, an example, what to do."""
     from dataclasses import asdict
 
     from cake_core.cli.host import catalogue
     from cake_core.diagnostics.json import dumps
 
-    entries = catalogue()
+    entries = catalogue(packs)
     if bool(code) + listed + markdown != 1:
         raise click.UsageError("name a code, or use --list")
     if markdown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 _disabled: tuple[str, ...] = ()
 
@@ -44,15 +45,17 @@ def plugin_packages() -> tuple[str, ...]:
     return tuple(sorted({e.point.value.partition(":")[0].partition(".")[0] for e in find_entries()}))
 
 
-def catalogue() -> dict:
-    """Every code known here: the compiler's, the installed plugins' and the rules of the packs that can be read."""
+def catalogue(folders: tuple[str, ...] = ()) -> dict:
+    """Every code known here: the compiler's, the installed plugins' and the rules of the packs that can be read, `folders` included."""
     from cake_core.diagnostics import catalog
     from cake_core.diagnostics.model import CakeError
     from cake_core.rules import find_packs
     from cake_core.rules.entries import entries
 
     try:
-        rules = entries(find_packs())
+        rules = entries(find_packs(tuple(map(Path, folders))))
     except CakeError:  # a command that needs the packs says what is wrong with them
+        if folders:
+            raise
         rules = {}
     return dict(sorted({**rules, **catalog.catalogue(plugin_packages())}.items()))

@@ -8,6 +8,7 @@ from functools import lru_cache
 from cake_core.diagnostics import fail
 from cake_core.frozen import frozen
 from cake_core.rules.parser import Passage, passage
+from cake_core.source import Span
 
 TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<mark>[()|*+?]))")
 MAX_STATES = 64
@@ -50,7 +51,7 @@ def compiled(source: Passage, names: tuple[str, ...] | None) -> Automaton:
                 "rules/automaton",
                 f"no event is called '{word}'",
                 source.span(found.end() - len(word), found.end()),
-                fix=f"there are {', '.join(names)}",
+                fix=f"there are {', '.join(names)}" if names else "name it under 'events'",
             )
         tokens.append((word, found.end() - len(word), found.end()))
         at = found.end()
@@ -58,7 +59,7 @@ def compiled(source: Passage, names: tuple[str, ...] | None) -> Automaton:
     tree = reader.alternatives()
     if reader.at < len(tokens):
         raise reader.wrong("can not stand here")
-    return _determined(tree)
+    return _determined(tree, source.span(0, len(text)))
 
 
 class _Reader:
@@ -114,7 +115,7 @@ class _Reader:
         return tree
 
 
-def _determined(tree) -> Automaton:
+def _determined(tree, at: Span) -> Automaton:
     """By derivatives: a state is what may still come."""
     alphabet = sorted(_names(tree))
     numbers = {tree: 0}
@@ -127,7 +128,12 @@ def _determined(tree) -> Automaton:
             if after is not None:
                 if after not in numbers:
                     if len(order) >= MAX_STATES:
-                        raise fail("rules/automaton", f"the automaton has more than {MAX_STATES} states")
+                        raise fail(
+                            "rules/automaton",
+                            f"the automaton has more than {MAX_STATES} states",
+                            at,
+                            fix="repeat with '*' instead of writing it out, or make two rules of it",
+                        )
                     numbers[after] = len(order)
                     order.append(after)
                 row[name] = numbers[after]

@@ -35,6 +35,7 @@ class Scope:
     variables: Mapping[str, Sort]
     definitions: Mapping[str, Definition]
     asks: bool = False  # predicates may stand here
+    later: frozenset[str] = frozenset()  # what is defined here or below
 
     def binding(self, name: str, sort: Sort) -> Scope:
         return replace(self, variables={**self.variables, name: sort})
@@ -240,6 +241,14 @@ def _call(node: ast.Call, scope: Scope) -> ast.Node:
         parameters, sort = function.parameters, function.result
     elif name in SIGNATURES:
         parameters, sort = SIGNATURES[name], CONDITION
+    elif name in scope.later:
+        raise fail(
+            "rules/unknown-name",
+            f"'{name}' has no definition above this one",
+            node.span,
+            why="a definition may use those above it; none may use itself",
+            fix=f"write '{name}' first, or say it without the other one",
+        )
     else:
         known = [*FUNCTIONS, *SIGNATURES, *scope.definitions, "implies", "text"]
         raise fail("rules/unknown-name", f"no function, predicate or definition is called '{name}'", node.span, fix=_near(name, known))

@@ -19,6 +19,8 @@ from cake_core.source import Span
 
 #: Nodes that one rule may evaluate on one kernel.
 MAX_STEPS = 5_000_000
+#: Of a number that a rule computes.
+MAX_BITS = 256
 
 
 class Undecidable(Exception):
@@ -152,11 +154,13 @@ class Evaluator:
     def _arithmetic(self, op: str, a, b, span: Span):
         if isinstance(a, str):
             return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
+        if op in ("/", "%") and b == 0:
+            raise Undecidable("a division by zero", span)
         if not isinstance(a, Expr) and not isinstance(b, Expr):
-            if op in ("/", "%") and b == 0:
-                raise Undecidable("a division by zero", span)
-            folded = binary(op, Int(a), Int(b))
-            return folded.value
+            value = binary(op, Int(a), Int(b)).value
+            if not isinstance(value, bool) and abs(value) >> MAX_BITS:
+                raise Undecidable(f"a number of more than {MAX_BITS} bits", span)
+            return value
         folded = binary(op, _lifted(a), _lifted(b))
         return folded.value if isinstance(folded, Int | Bool) else folded
 
@@ -206,7 +210,10 @@ class Evaluator:
         if None in values:
             raise Undecidable(f"an argument of '{name}' has no value", node.span)
         if (function := FUNCTIONS.get(name)) is not None:
-            return function.apply(self.rows, *values)
+            try:
+                return function.apply(self.rows, *values)
+            except ZeroDivisionError:
+                raise Undecidable("a division by zero", node.span) from None
         return Given(name, values)
 
 

@@ -44,6 +44,8 @@ def distinct_agents(rows: Rows, a: Row, b: Row) -> bool:
 def _numeric(name: str, value: Callable[..., int]) -> Callable:
     def apply(rows: Rows, *args):
         if any(isinstance(a, Expr) for a in args):
+            if name == "ceildiv" and args[1] == 0:
+                raise ZeroDivisionError
             return call(name, *(a if isinstance(a, Expr) else Int(a) for a in args))
         return value(*args)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -201,11 +202,13 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
     name, namespace = fields.text("name"), fields.text("namespace")
     known = shapes.definitions(fields, {})
     requires = fields.node_of("requires")
+    needs: tuple[str, ...] = ()
     if requires is not None:
-        _requires(Fields(requires, "'requires'", ("cake", "packs", "predicates"), sink))
+        needs = _requires(Fields(requires, "'requires'", ("cake", "packs", "predicates"), sink))
     rules: dict[str, Rule] = {}
     version = fields.text("version")
-    for path in sorted((folder / "rules").glob("*/rule.yaml")):
+    files = _rule_files(folder, shown)
+    for path in files:
         with sink.collecting():
             rule = load_rule(path, known, f"{shown}/rules/{path.parent.name}/rule.yaml")
             _belongs(rule, namespace, path.parent.name)
@@ -214,8 +217,33 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
     for gone in removed:
         if gone.id in rules:
             sink.error("rules/repeated", f"'{gone.id}' is removed and there", rules[gone.id].span)
+    if not files and not removed:
+        sink.error("rules/pack", f"the pack '{name}' has no rules", node.span, fix="a rule stands in 'rules/SLUG/rule.yaml'")
     sink.stop_if_errors()
-    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, distribution)
+    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, distribution, needs)
+
+
+def _rule_files(folder: Path, shown: str) -> list[Path]:
+    """The file of each rule. Nothing is passed over: what stands in `rules` is a folder with a `rule.yaml`, else the pack can't be read."""
+    out = []
+    try:
+        for entry in sorted(os.scandir(folder / "rules"), key=lambda e: e.name):
+            file = Path(entry.path, "rule.yaml")
+            if entry.is_dir() and not entry.name.startswith((".", "__")):
+                if "rule.yaml" not in os.listdir(entry.path):
+                    raise fail("rules/pack", f"'{shown}/rules/{entry.name}' has no 'rule.yaml'", fix="write one, or take the folder away")
+                out.append(file)
+            elif entry.name.endswith((".yaml", ".yml")):
+                raise fail(
+                    "rules/pack",
+                    f"'{shown}/rules/{entry.name}' stands in no folder",
+                    fix=f"a rule stands in 'rules/{Path(entry.name).stem}/rule.yaml'",
+                )
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise fail("rules/pack", f"'{error.filename}' can't be read: {error.strerror}") from None
+    return out
 
 
 def _belongs(rule: Rule, namespace: str, folder: str) -> None:
@@ -225,7 +253,8 @@ def _belongs(rule: Rule, namespace: str, folder: str) -> None:
         raise fail("rules/id", f"'{rule.id}' stands in the folder '{folder}'", rule.span, fix="a rule's folder has its slug as name")
 
 
-def _requires(fields: Fields) -> None:
+def _requires(fields: Fields) -> tuple[str, ...]:
+    """The packs that must be there too."""
     from cake_core.rules.predicates import SIGNATURES
 
     for name in fields.texts("predicates"):
@@ -236,9 +265,9 @@ def _requires(fields: Fields) -> None:
                 fields.node.get("predicates").span,
                 why="without it the pack would say less than it promises",
             )
-    fields.texts("packs")
     if (found := fields.node_of("cake")) is not None:
         _range(fields.text("cake"), found)
+    return fields.texts("packs")
 
 
 def _range(text: str, node: Node) -> None:
@@ -267,6 +296,14 @@ def _suites(fields: Fields) -> dict[str, tuple[dict[str, str], ...]]:
             inner = Fields(one, "a selector", SUITE, fields.sink)
             selectors.append({str(k.value): str(inner.one_of(str(k.value), kinds[str(k.value)])) for k, _ in one.entries if k.value in kinds})
         out[str(key.value)] = tuple(selectors)
+    if "default" not in out:
+        raise fail(
+            "rules/pack",
+            "the pack has no suite 'default'",
+            (fields.node_of("suites") or fields.node).span,
+            why="`cake check` and `cake build` judge the rules of that suite: of this pack, none",
+            fix="write suites: {default: [{status: stable}]}",
+        )
     return out
 
 

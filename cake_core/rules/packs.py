@@ -79,13 +79,21 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
                     fix="reinstall it",
                 )
             found.append(_loaded(folder, offer.package, offer.distribution, _stamp(folder)))
-    others = [*folders, *(sorted(p.parent for p in local.glob("*/pack.yaml")) if local else ())]
+    others = [*folders, *_local(local)]
     for folder in others:
         with sink.collecting():
             found.append(_loaded(Path(folder), str(folder), str(folder), _stamp(Path(folder))))
     _unique(found, sink)
+    _complete(found, sink)
     sink.stop_if_errors()
     return tuple(sorted(found, key=lambda p: p.name))
+
+
+def _local(folder: Path | None) -> list[Path]:
+    """Every folder in it: one that is no pack is told, not passed over."""
+    if folder is None or not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def _stamp(folder: Path) -> tuple:
@@ -112,6 +120,15 @@ def _unique(packs: list[Pack], sink: Sink) -> None:
                     why=f"from {other.distribution} and {p.distribution}",
                     fix="take one of them away",
                 )
+
+
+def _complete(packs: list[Pack], sink: Sink) -> None:
+    there = {p.name for p in packs}
+    for p in packs:
+        for name in sorted(set(p.needs) - there):
+            sink.error(
+                "rules/pack", f"the pack '{p.name}' asks for the pack '{name}', which is not there", fix="install it, or name its folder with --pack"
+            )
 
 
 @frozen

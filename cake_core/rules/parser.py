@@ -19,6 +19,7 @@ GRAMMAR = Path(__file__).parent / "rules.lark"
 MAX_TEXT = 8000
 MAX_NESTING = 60
 MAX_DEPTH = 120
+MAX_DIGITS = 18
 
 
 @frozen
@@ -182,10 +183,16 @@ def _text(t: Token) -> str:
     return t.text
 
 
+def _number(text: str, span: Span) -> int:
+    if len(text) > MAX_DIGITS:
+        raise fail("rules/syntax", f"a number has {len(text)} digits, {MAX_DIGITS} are read", span)
+    return int(text)
+
+
 _BUILD: dict[str, Callable] = {
     "start": lambda k, s: k[0],
     "name": lambda k, s: ast.Name(k[0].text, span=s),
-    "int": lambda k, s: ast.Literal(int(k[0].text), span=s),
+    "int": lambda k, s: ast.Literal(_number(k[0].text, s), span=s),
     "string": lambda k, s: ast.Literal(k[0].text[1:-1], span=s),
     "true": lambda k, s: ast.Literal(True, span=s),
     "false": lambda k, s: ast.Literal(False, span=s),

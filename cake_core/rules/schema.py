@@ -160,7 +160,7 @@ class Removed:
 
 @frozen
 class Pack:
-    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `distribution`: who brings it."""
+    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `distribution`: who brings it. `needs`: packs that must be there too."""
 
     name: str
     namespace: str
@@ -171,3 +171,4 @@ class Pack:
     suites: Mapping[str, tuple[Mapping[str, str], ...]]
     removed: tuple[Removed, ...] = ()
     distribution: str = ""
+    needs: tuple[str, ...] = ()

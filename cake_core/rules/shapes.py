@@ -29,9 +29,10 @@ VARIABLE = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads expressions with the definitions of the rule and its pack."""
+    """Reads expressions with the definitions of the rule and its pack. `later`: names that get their definition here or below."""
 
     definitions: Map[str, Definition]
+    later: frozenset[str] = frozenset()
 
     def expression(self, found: Scalar | None, variables: Map[str, Sort], *, expected: Sort | None = CONDITION, may_ask: bool = False):
         """A typed expression, None where there is none."""
@@ -45,7 +46,7 @@ class Reader:
             )
         if found.style == ">":
             raise fail("rules/value", "a folded text has no lines that findings could name", found.span, fix="write it behind '|'")
-        return checked(parse(found.passage()), Scope(variables, self.definitions, may_ask), expected)
+        return checked(parse(found.passage()), Scope(variables, self.definitions, may_ask, later=self.later), expected)
 
     def over(self, found: Scalar, variables: Map[str, Sort]) -> ast.Over:
         """`x in relation where condition`."""
@@ -78,7 +79,8 @@ class Reader:
 def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Definition]:
     """The entries of `define`, each of which may use those above it."""
     out = dict(known)
-    for key, node in fields.entries("define"):
+    entries = fields.entries("define")
+    for number, (key, node) in enumerate(entries):
         if not VARIABLE.fullmatch(str(key.value)) or key.value in out:
             raise fail(
                 "rules/repeated" if key.value in out else "rules/value",
@@ -87,7 +89,8 @@ def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Defini
             )
         inner = Fields(node, f"the definition '{key.value}'", ("of", "as"), fields.sink)
         of = tuple((str(k.value), _sort(v)) for k, v in inner.entries("of"))
-        body = Reader(out).expression(_needed(inner, "as"), dict(of), expected=None, may_ask=True)
+        later = frozenset(str(k.value) for k, _ in entries[number:])
+        body = Reader(out, later).expression(_needed(inner, "as"), dict(of), expected=None, may_ask=True)
         out[key.value] = Definition(key.value, of, body, asks(body, out))
     return out
 
@@ -153,7 +156,9 @@ def _value(node: Node, column: Column, resource: str | None):
         raise fail("rules/value", f"a value of '{column.name}' is a word, a number, true or false", node.span)
     value = node.value
     if column.sort in RELATIONS:
-        if value == RESOURCE and resource == column.sort:
+        if value == RESOURCE and resource is not None:
+            if resource != column.sort:
+                raise fail("rules/sort", f"'{column.name}' is a fact of '{column.sort}', the resource is one of '{resource}'", node.span)
             return RESOURCE
         if value == "none" and column.optional:
             return None

@@ -83,7 +83,10 @@ def read(path: Path, name: str | None = None) -> Mapping:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise fail("rules/yaml", f"byte {error.start} is no UTF-8", start) from None
+        before = data[: error.start].decode("utf-8")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        at = Span(shown, line, column, line, column + 1)
+        raise fail("rules/yaml", f"byte 0x{data[error.start]:02x} is not UTF-8", at, fix="save the file as UTF-8") from None
     return loads(text, shown)
 
 

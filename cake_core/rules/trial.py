@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from cake_core.diagnostics import CakeError, Diagnostic, Sink
@@ -15,6 +16,7 @@ from cake_core.rules.predicates import Predicates
 from cake_core.rules.schema import Rule
 from cake_core.rules.verdict import Outcome
 from cake_core.source import Source, Span
+from cake_core.syntax import decode
 
 #: Lines that a bad and a good text may differ in to be a near miss: one statement, replaced or moved.
 NEAR = 2
@@ -35,6 +37,9 @@ def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows]
     """Judge the texts in a rule's folder. `rows_of` makes the facts of a text. `update`: write what is told beside the bad ones."""
     folder, sink = rule.path.parent, Sink()
     texts = {kind: sorted(folder.glob(f"{kind}_*.cake")) for kind in ("bad", "good")}
+    for path in sorted(set(folder.glob("*.cake")).difference(*texts.values())):
+        at = Span(str(path), 1, 1, 1, 2)
+        sink.error("rules/example", f"'{path.name}' is neither bad nor good", at, fix=f"call it 'bad_{path.name}' or 'good_{path.name}'")
     undecided = 0
     for kind, paths in texts.items():
         if not paths:
@@ -54,12 +59,16 @@ def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows]
 
 def _one(rule: Rule, kind: str, path: Path, rows_of, prover, update: bool, sink: Sink) -> bool:
     """Whether a text is left undecided; what is wrong goes into the sink."""
-    source = Source(path.name, path.read_text(encoding="utf-8"))
-    at = Span(path.name, 1, 1, 1, 2)
+    at = Span(str(path), 1, 1, 1, 2)
     try:
+        source = decode(path.name, path.read_bytes())
         rows = rows_of(source)
+    except OSError as error:
+        sink.error("rules/example", f"'{path.name}' can't be read: {error.strerror}", at)
+        return False
     except CakeError as error:
-        sink.error("rules/example", f"'{path.name}' has no facts: {error}", error.diagnostics[0].span or at)
+        span = error.diagnostics[0].span
+        sink.error("rules/example", f"'{path.name}' has no facts: {error}", replace(span, file=str(path)) if span else at)
         return False
     found = judge([rule], rows, prover(rows, (rule,)) if prover is not None else None)
     outcomes = {v.outcome for v in found}
@@ -83,8 +92,12 @@ def _one(rule: Rule, kind: str, path: Path, rows_of, prover, update: bool, sink:
 def _told(path: Path, text: str, update: bool, at: Span, sink: Sink) -> None:
     golden = path.with_suffix(".diag")
     if update:
-        golden.write_text(text, encoding="utf-8")
-    before = golden.read_text(encoding="utf-8") if golden.is_file() else None
+        try:
+            golden.write_text(text, encoding="utf-8")
+        except OSError as error:
+            sink.error("rules/example", f"'{golden.name}' can't be written: {error.strerror}", at)
+            return
+    before = golden.read_text(encoding="utf-8", errors="replace") if golden.is_file() else None
     if before != text:
         first = next(
             (
@@ -99,6 +112,6 @@ def _told(path: Path, text: str, update: bool, at: Span, sink: Sink) -> None:
 
 
 def _distance(a: Path, b: Path) -> int:
-    lines = difflib.ndiff(*([s.strip() for s in p.read_text(encoding="utf-8").splitlines()] for p in (a, b)))
+    lines = difflib.ndiff(*([s.strip() for s in p.read_text(encoding="utf-8", errors="replace").splitlines()] for p in (a, b)))
     changes = [line[0] for line in lines]
     return max(changes.count("-"), changes.count("+"))

@@ -176,6 +176,40 @@ def test_a_reader_that_goes_away_is_no_error():
         assert p.wait() in (0, exits.BROKEN_PIPE)
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("args", [("explain", "--list"), ("rules", "list", "--json")])
+def test_a_full_output_is_no_internal_error(args):
+    with open("/dev/full", "w") as full:
+        p = subprocess.run([*PYTHON, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (p.returncode, p.stderr) == (exits.USAGE, "Error: Could not write the output: No space left on device\n")
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (0, 1, 2)])
+def test_closed_streams_are_read_as_empty_and_written_nowhere(closed):
+    def close():
+        for number in closed:
+            os.close(number)
+
+    p = subprocess.run([*PYTHON, "check", "-"], stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=close, timeout=120, check=False)
+    assert p.returncode == exits.FINDINGS and p.stderr == ""
+    assert ("error[syntax/version]" in p.stdout) is (1 not in closed)
+
+
+def test_a_rule_of_a_further_pack_is_explained(tmp_path):
+    rule = tmp_path / "rules" / "few"
+    rule.mkdir(parents=True)
+    (tmp_path / "pack.yaml").write_text('schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n')
+    (rule / "rule.yaml").write_text(
+        'schema: 1\nid: acme/few\ntitle: Too many\nkind: style\nlevel: error\nstatus: stable\nprecision: proof\nsince: "0.1"\nowner: acme\n'
+        "match: {bar: {barrier: {}}}\nrequire: bar.slots <= 4\nmessage: many\nwhy: We want few.\ncovers: [data race]\n"
+    )
+    found = cake("explain", "acme/few", "--pack", str(tmp_path))
+    assert found.exit_code == 0 and "acme/few: Too many" in found.stdout and "We want few." in found.stdout
+    assert cake("explain", "acme/few").exit_code == 2 and cake("explain", "acme/few", "--pack", "/nowhere").exit_code == 3
+    refused = cake("rules", "list", "--pack", str(tmp_path))
+    assert refused.exit_code == 3 and "'acme/few' covers 'data race', which is no category" in refused.stderr
+
+
 def test_help_is_quick():
     """The aim is 0.3 s on a cold start; twice that is a regression. Processor time, since a busy machine says nothing of us."""
     resource = pytest.importorskip("resource")

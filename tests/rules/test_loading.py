@@ -114,6 +114,14 @@ def test_a_rule_is_read(load):
         (("why: It is.", "why: It is.\nshape: circle"), "rules/value", 15, "'shape'"),
         (("match: {bar: {barrier: {}}}", "match: {}"), "rules/value", 10, "no fact"),
         (("require: count(i in init where i.barrier == bar) == 1", "require: bar.count"), "rules/sort", 12, "condition"),
+        (("bar.count > 0", f"bar.count > {'9' * 6000}"), "rules/syntax", 11, "6000 digits"),
+        (
+            ("why: It is.", "why: It is.\ndefine:\n  a: {of: {x: barrier}, as: b(x)}\n  b: {of: {x: barrier}, as: a(x)}"),
+            "rules/unknown-name",
+            16,
+            "above",
+        ),
+        (("why: It is.", "why: It is.\ndefine: {a: {of: {x: barrier}, as: a(x)}}"), "rules/unknown-name", 15, "above"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_line(load, change, code, line, said):
@@ -146,12 +154,30 @@ PROTOCOL = RULE.replace(
 
 @pytest.mark.parametrize(
     "automaton, said",
-    [("start used", "'used'"), ("start (use", "')'"), ("* use", "repeats nothing"), ("start ||", "missing"), ("start $", "'$'"), ("(" * 40, "deep")],
+    [
+        ("start used", "'used'"),
+        ("start (use", "')'"),
+        ("* use", "repeats nothing"),
+        ("start ||", "missing"),
+        ("start $", "'$'"),
+        ("(" * 40, "deep"),
+        ("(start | use)* start" + " (start | use)" * 8, "64 states"),
+    ],
 )
 def test_what_is_wrong_with_an_automaton(load, automaton, said):
     assert load(PROTOCOL).shape.automaton == "start use*"
     found = refused(load, PROTOCOL.replace("automaton: start use*", f'automaton: "{automaton}"'))
     assert [d.code for d in found] == ["rules/automaton"] and said in found[0].message and found[0].span.line == 13
+
+
+def test_a_resource_stands_for_a_column_of_its_own_sort_alone(load):
+    (found,) = refused(load, PROTOCOL.replace("{wait: {barrier: resource}}", "{wait: {role: resource}}"))
+    assert (found.code, found.span.line, found.message) == ("rules/sort", 12, "'role' is a fact of 'role', the resource is one of 'barrier'")
+
+
+def test_a_byte_that_is_no_text_is_told_at_its_place(load):
+    (found,) = refused(load, RULE.replace("someone", "some\u00e9 x").encode().replace(b" x\n", b" \xff\n"))
+    assert (found.message, found.span.line, found.span.column) == ("byte 0xff is not UTF-8", 9, 14)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +264,35 @@ def test_two_packs_of_one_name_are_refused(pack):
         (PACK.replace("default:", "default2:").replace("[{", "{").replace("}]", "}"), {}, "rules/value"),
         (PACK + 'removed: [{id: acme/once, since: "0.2", reason: gone}]\n', {"once": RULE}, "rules/repeated"),
         (PACK + "extra: 1\n", {}, "rules/key"),
+        (PACK.replace("default", "defaut"), {"once": RULE}, "rules/pack"),
+        (PACK[: PACK.index("suites")], {"once": RULE}, "rules/pack"),
+        (PACK, {}, "rules/pack"),
     ],
 )
 def test_what_is_wrong_with_a_pack(pack, text, rules, code):
     assert code in {d.code for d in refused(load_pack, pack(text, **rules))}
+
+
+def test_no_rule_of_a_pack_is_passed_over(pack):
+    root = pack(PACK, once=RULE)
+    rule = root / "rules" / "once" / "rule.yaml"
+    rule.rename(rule.with_suffix(".yml"))
+    assert "'rules/once' has no 'rule.yaml'" in refused(load_pack, root)[0].message.replace(f"{root}/", "")
+    rule.with_suffix(".yml").rename(root / "rules" / "once.yaml")
+    rule.parent.rmdir()
+    (found,) = refused(load_pack, root)
+    assert found.code == "rules/pack" and found.fix == "a rule stands in 'rules/once/rule.yaml'"
+
+
+def test_a_pack_that_another_one_needs_must_be_there(pack):
+    root = pack(PACK + "requires: {packs: [core, other]}\n", once=RULE)
+    (found,) = refused(find_packs, (root,), None)
+    assert found.code == "rules/pack" and "asks for the pack 'other'" in found.message
+
+
+def test_a_folder_of_the_project_that_is_no_pack_is_refused(tmp_path):
+    (tmp_path / "rules" / "acme").mkdir(parents=True)
+    assert refused(find_packs, (), tmp_path / "rules")[0].code == "rules/pack"
 
 
 def test_a_folder_without_a_pack_is_refused(tmp_path):

@@ -75,6 +75,9 @@ def test_a_rule_with_its_texts_is_right(folder):
         ({"good_two__cake": GOOD.replace("warp.sync", "warp.sync\n    warp.sync\n    warp.sync\n    warp.sync")}, "no near miss"),
         ({"bad_one__cake": "cake 1\nkernel"}, "has no facts"),
         ({"bad_one__diag": DIAG + "more\n"}, "is not what is told"),
+        ({"near__cake": GOOD}, "'near.cake' is neither bad nor good"),
+        ({"rule__yaml": RULE.replace("r.warps > 1", " * ".join(["r.warps * 999999999999999999"] * 9) + " > 1")}, "more than 256 bits"),
+        ({"rule__yaml": RULE.replace("r.warps > 1", "ceildiv(1, r.warps - 1) > 0")}, "a division by zero"),
     ],
 )
 def test_what_is_wrong_is_told(folder, change, said):
@@ -82,6 +85,15 @@ def test_what_is_wrong_is_told(folder, change, said):
     root = folder(**texts)
     result = cake("test", "acme", "--pack", str(root))
     assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
+
+
+def test_a_finding_names_the_folder_of_its_text(folder):
+    root = folder(rule__yaml=RULE, bad_one__cake=BAD, good_two__cake="cake 1\nkernel")
+    (root / "rules" / "small-role" / "good_three.cake").write_bytes(b"\xff")
+    said = cake("test", "acme", "--pack", str(root)).output
+    for name in ("bad_one", "good_two", "good_three"):
+        assert f"--> {root}/rules/small-role/{name}.cake:" in said
+    assert "byte 0xff is not UTF-8" in said and "Traceback" not in said
 
 
 @pytest.mark.parametrize("left", ["bad_one__cake", "good_two__cake"])
