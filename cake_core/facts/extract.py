@@ -360,6 +360,8 @@ class _Scope:
         """The element of shared memory that an expression is."""
         function = self.reader.registry.functions.get(e.name) if isinstance(e, Call) else None
         read = function.effects(e) if function is not None else ()
+        if not isinstance(e.type, Scalar):
+            return None
         if len(read) != 1 or not isinstance(read[0], declared.Access) or read[0].mode is not declared.Mode.READ or read[0].cta is not None:
             return None
         region = self._region(read[0].place)

@@ -278,3 +278,9 @@ def test_products_with_what_a_mask_leaves_out(body, factor, found, rows):
 
     masked = rows(CUT.replace("BODY", body).replace("FACTOR", factor))["masked"]
     assert [(expr_text(r["bound"]), r["tensor"], expr_text(r["extent"])) for r in masked] == found
+
+
+def test_a_tile_of_one_element_in_a_scalar(rows):
+    found = rows(derived("let y = sum(load(c[warp +: 1], by = 4)) + 1.0", before="shared c: f32[4] at 20480\n  if leader { mbarrier.init full }"))
+    (read,) = (r for r in found["access"] if r.site.act.region.name == "c")
+    assert read["mode"] == "read"
