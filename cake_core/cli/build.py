@@ -143,7 +143,7 @@ def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output
         book = rules_of(packs, preview)
         built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], book, allowed, quiet=format in MACHINE)
     except CakeError as error:
-        print_findings(error.diagnostics, sources, format)
+        print_findings(error.diagnostics, sources, format, packs=packs)
         return exits.code_of(error.diagnostics)
     if emit:
         write_one(built.files[EMITTED[emit]], output)
@@ -152,7 +152,7 @@ def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output
         folder = Path(output) if output else Path("out", f"{built.manifest.kernel}.{built.manifest.arch}")
         write_artifact(folder, built.files)
     if format in MACHINE or emit:
-        print_findings(findings, sources, format, builds=[build_object(built, folder)])
+        print_findings(findings, sources, format, packs=packs, builds=[build_object(built, folder)])
     else:
         print_findings(findings, sources, format)
         report(built, folder)

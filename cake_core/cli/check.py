@@ -52,7 +52,7 @@ def command(files, arch, settings, explain_proof, allowed, packs, preview, forma
             findings += [d for d in found if d not in findings]
             states.append({"file": file, "state": "errors" if exits.code_of(found) else "clean", "kernels": proofs})
     findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
-    print_findings(findings, sources, format, to_stdout=True, files=states)
+    print_findings(findings, sources, format, to_stdout=True, packs=packs, files=states)
     if format == "text":
         for line in proof_lines([p for s in states for p in s["kernels"]]):
             click.echo(line)

@@ -30,7 +30,7 @@ def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bo
     from cake_core.cli.host import catalogue
     from cake_core.diagnostics.json import dumps
 
-    entries = catalogue(packs)
+    entries = catalogue(packs, strict=bool(packs))
     if bool(code) + listed + markdown != 1:
         raise click.UsageError("name a code, or use --list")
     if markdown:

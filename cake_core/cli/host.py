@@ -45,8 +45,11 @@ def plugin_packages() -> tuple[str, ...]:
     return tuple(sorted({e.point.value.partition(":")[0].partition(".")[0] for e in find_entries()}))
 
 
-def catalogue(folders: tuple[str, ...] = ()) -> dict:
-    """Every code known here: the compiler's, the installed plugins' and the rules of the packs that can be read, `folders` included."""
+def catalogue(folders: tuple[str, ...] = (), strict: bool = False) -> dict:
+    """Every code known here: the compiler's, the installed plugins' and the rules of the packs that can be read, `folders` included.
+
+    `strict`: raises CakeError where a pack can't be read.
+    """
     from cake_core.diagnostics import catalog
     from cake_core.diagnostics.model import CakeError
     from cake_core.rules import find_packs
@@ -55,7 +58,7 @@ def catalogue(folders: tuple[str, ...] = ()) -> dict:
     try:
         rules = entries(find_packs(tuple(map(Path, folders))))
     except CakeError:  # a command that needs the packs says what is wrong with them
-        if folders:
+        if strict:
             raise
         rules = {}
     return dict(sorted({**rules, **catalog.catalogue(plugin_packages())}.items()))

@@ -38,10 +38,12 @@ def is_terminal(stream) -> bool:
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
-def print_findings(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source], format: str, to_stdout: bool = False, **more) -> None:
+def print_findings(
+    diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source], format: str, to_stdout: bool = False, packs: tuple[str, ...] = (), **more
+) -> None:
     """Findings: for a person to stderr (stdout where they are what was asked for), for a program to stdout.
 
-    `more` goes into the JSON document only.
+    `packs`: folders of packs whose rules may be told. `more` goes into the JSON document only.
     """
     if format == "json":
         from cake_core.diagnostics.json import document, dumps
@@ -54,7 +56,7 @@ def print_findings(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Sour
     if format == "sarif":
         from cake_core.cli.host import catalogue
 
-        rules = catalogue()
+        rules = catalogue(packs)
     click.echo(render(diagnostics, sources, format, color, rules), nl=False, file=stream, color=color)
 
 

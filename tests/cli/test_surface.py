@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -195,18 +196,52 @@ def test_closed_streams_are_read_as_empty_and_written_nowhere(closed):
     assert ("error[syntax/version]" in p.stdout) is (1 not in closed)
 
 
-def test_a_rule_of_a_further_pack_is_explained(tmp_path):
-    rule = tmp_path / "rules" / "few"
-    rule.mkdir(parents=True)
-    (tmp_path / "pack.yaml").write_text('schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n')
-    (rule / "rule.yaml").write_text(
-        'schema: 1\nid: acme/few\ntitle: Too many\nkind: style\nlevel: error\nstatus: stable\nprecision: proof\nsince: "0.1"\nowner: acme\n'
-        "match: {bar: {barrier: {}}}\nrequire: bar.slots <= 4\nmessage: many\nwhy: We want few.\ncovers: [data race]\n"
-    )
-    found = cake("explain", "acme/few", "--pack", str(tmp_path))
+PACK = 'schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n'
+RULE = """schema: 1
+id: acme/few
+title: Too many
+kind: style
+level: error
+status: stable
+precision: proof
+since: "0.1"
+owner: acme
+match: {r: {role: {}}}
+require: r.warps > 1
+message: many
+why: We want few.
+"""
+
+
+@pytest.fixture
+def acme(tmp_path):
+    """`acme(text)`: the folder of a pack with the rule."""
+
+    def write(text: str) -> str:
+        rule = tmp_path / "rules" / "few"
+        rule.mkdir(parents=True)
+        (tmp_path / "pack.yaml").write_text(PACK)
+        (rule / "rule.yaml").write_text(text)
+        return str(tmp_path)
+
+    return write
+
+
+def test_a_rule_of_a_further_pack_is_explained(acme, tmp_path):
+    pack = acme(RULE)
+    found = cake("explain", "acme/few", "--pack", pack)
     assert found.exit_code == 0 and "acme/few: Too many" in found.stdout and "We want few." in found.stdout
     assert cake("explain", "acme/few").exit_code == 2 and cake("explain", "acme/few", "--pack", "/nowhere").exit_code == 3
-    refused = cake("rules", "list", "--pack", str(tmp_path))
+    text = tmp_path / "k.cake"
+    text.write_text("cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 1 warp at 0 {\n    warp.sync\n  }\n}\n")
+    for command in ("check", "build"):
+        told = cake(command, str(text), "--pack", pack, "--format", "sarif")
+        rules = {r["id"]: r for r in json.loads(told.stdout)["runs"][0]["tool"]["driver"]["rules"]}
+        assert told.exit_code == 1 and rules["acme/few"]["shortDescription"]["text"] == "Too many"
+
+
+def test_a_category_that_a_rule_covers_is_one(acme):
+    refused = cake("rules", "list", "--pack", acme(RULE + "covers: [data race]\n"))
     assert refused.exit_code == 3 and "'acme/few' covers 'data race', which is no category" in refused.stderr
 
 
