@@ -83,7 +83,7 @@ def _categories(ctx, param, values: tuple[str, ...]) -> tuple[str, ...]:
 
 def unproved_option(command):
     """Which safety categories may be unproved: --allow-unproved."""
-    text = "Build though this safety category is not proved, and say so in the manifest; may be repeated."
+    text = "Go on though this safety category is not proved; a manifest says so. May be repeated."
     return click.option("--allow-unproved", "allowed", multiple=True, metavar="CATEGORY", callback=_categories, help=text)(command)
 
 

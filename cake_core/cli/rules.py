@@ -61,7 +61,7 @@ def listed(packs: tuple[str, ...], as_json: bool) -> int:
     return exits.CLEAN
 
 
-@command.command("test", epilog=EPILOG)
+@command.command("test", epilog=EPILOG, short_help="Judge the texts beside rules.")
 @click.argument("which", nargs=-1, metavar="[ID|PACK]...")
 @PACKS
 @click.option("--update", is_flag=True, help="Write what is told beside the bad texts; read the difference.")
