@@ -58,9 +58,9 @@ def qualifiers(order: Expr | None, scope: Expr | None, space: str, orders: tuple
 
 
 def ordering(order: Expr | None, scope: Expr | None, target: Expr) -> dict[str, str]:
-    """The same as an effect says it, `order` and `scope`; nothing of an access that orders nothing else."""
+    """The same as an effect says it, `order` and `scope`; of an access that orders nothing else only the scope that is named."""
     if not isinstance(order, Name) or order.id == "relaxed":
-        return {}
+        return {"scope": scope.id} if isinstance(scope, Name) else {}
     default = "cta" if getattr(target.type, "space", None) == "shared" else "gpu"
     return {"order": order.id, "scope": scope.id if isinstance(scope, Name) else default}
 

@@ -84,6 +84,8 @@ def test_types_and_effects():
     effects = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1)"))
     assert [(e.mode, e.atomic) for e in effects] == [(Mode.READ, True), (Mode.WRITE, True)]
     assert [(e.order, e.scope) for e in effects] == [(None, None)] * 2, "relaxed orders nothing else"
+    among = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1, scope = cta)"))
+    assert [(e.order, e.scope) for e in among] == [(None, "cta")] * 2, "for other CTAs it is no atomic"
     ordered = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1, order = acq_rel, scope = cluster)"))
     assert [(e.order, e.scope) for e in ordered] == [("acq_rel", "cluster")] * 2
 
