@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cake_core.rules.asked import checked
+
 if TYPE_CHECKING:
     import z3
 
@@ -58,9 +60,9 @@ def asked() -> Effort | None:
 def check(solver: z3.Solver, how: str) -> z3.CheckSatResult:
     """`solver.check()`, counted."""
     if _counting is None:
-        return solver.check()
+        return checked(solver)
     before = _steps(solver)
-    found = solver.check()
+    found = checked(solver)
     spent = _steps(solver) - before
     _counting.by(how)
     _counting.checks += 1

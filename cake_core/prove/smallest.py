@@ -16,6 +16,7 @@ from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
 from cake_core.prove.numbers import literal, solver
 from cake_core.prove.sums import Sums
+from cake_core.rules.asked import checked
 
 #: Steps of one try (`rlimit`), and tries in all.
 STEPS, TRIES = 3_000_000, 1000
@@ -137,7 +138,7 @@ class _Search:
             return False
         self.solver.push()
         self.solver.add(*claims)
-        holds = self.solver.check() == z3.sat
+        holds = checked(self.solver) == z3.sat
         if holds:
             self.model = self.solver.model()
         self.solver.pop()

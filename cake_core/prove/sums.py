@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import z3
 
 from cake_core.prove.numbers import ITERATION, ZERO, Mentioned, Numbers, digest, literal, name_of, solver
+from cake_core.rules.asked import checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Sums:
         self._told = len(self.numbers.known)
         self._solver.push()
         self._solver.add(*given, *([term] if z3.is_bool(term) else []), *self.lemmas([term, *given]))
-        found = self._solver.check()
+        found = checked(self._solver)
         model = self._solver.model() if found == z3.sat else None
         self._solver.pop()
         return found, model

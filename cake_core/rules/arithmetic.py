@@ -9,6 +9,7 @@ from __future__ import annotations
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Branch, Loop
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Unary
+from cake_core.rules.asked import checked
 from cake_core.rules.predicates import PROVED, Answer, Standing, unknown
 from cake_core.rules.terms import Origins, around, as_written, names_in, owned, plain
 
@@ -43,13 +44,13 @@ class Arithmetic:
     def consistent(self) -> bool | None:
         """Whether some parameters satisfy the kernel's `require`s: else everything would be proved. None: not known."""
         if self.answered is None:  # the same whatever is asked later: only names of facts come in
-            self.answered = self.solver.check()
+            self.answered = checked(self.solver)
         return None if self.answered == self.z3.unknown else self.answered == self.z3.sat
 
     def satisfiable(self, e: Expr) -> bool | None:
         if (term := self._try(e)) is None:
             return None
-        found = self.solver.check(term, *self._where(e))
+        found = checked(self.solver, term, *self._where(e))
         return None if found == self.z3.unknown else found == self.z3.sat
 
     def _where(self, exprs) -> list:
@@ -64,7 +65,7 @@ class Arithmetic:
             terms = [*(self.term(e) for e in given), *(z3.Not(self.term(e)) for e in alternatives)]
         except _Untranslatable as error:
             return unknown(f"the solver is not asked about {error}")
-        found = self.solver.check(*terms, *self._where((*alternatives, *given)))
+        found = checked(self.solver, *terms, *self._where((*alternatives, *given)))
         if found == z3.unsat:
             return PROVED
         asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)

@@ -6,8 +6,10 @@ import ast
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -121,3 +123,24 @@ def test_the_order_of_sets_decides_nothing():
 
     first = said(1)
     assert first["outcome"] == "errors" and first == said(2)
+
+
+def test_an_interrupt_is_no_answer_of_the_solver():
+    import z3
+
+    from cake_core.rules.asked import checked
+
+    x, y, z = z3.Ints("x y z")
+    hard = z3.SolverFor("QF_NIA")
+    hard.set("rlimit", 2_000_000)
+    hard.add(x * x * x + y * y * y + z * z * z == 33, x > 10**6)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hurry = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        hurry.start()
+        with pytest.raises(KeyboardInterrupt):
+            checked(hard)
+            hurry.join()
+    finally:
+        hurry.cancel()
+        signal.signal(signal.SIGINT, before)
