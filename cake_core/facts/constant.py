@@ -12,7 +12,8 @@ from cake_core.effects import Access, Mode
 from cake_core.ir.build import COMPARISONS, INTEGER_CALLS
 from cake_core.ir.nodes import Attr, Binary, Bool, Call, Cond, Expr, Index, Int, Kernel, Name, Option, Unary
 from cake_core.ir.places import root
-from cake_core.ir.types import Scalar, Tile, Value
+from cake_core.ir.ranges import ANY, Range
+from cake_core.ir.types import U32, Scalar, Tile, Type, Value
 from cake_core.ir.visit import calls
 
 
@@ -68,3 +69,8 @@ def _of_registers(e: Expr) -> bool:
         case Cond(_, a, b):
             return _of_registers(a) or _of_registers(b)
     return False
+
+
+def values_of(t: Type) -> Range:
+    """What a value of a type may be: a u32 is never less than 0."""
+    return t.range.meet(Range(0, 2**32 - 1)) if isinstance(t, Scalar) and t.elem == U32 else getattr(t, "range", ANY)

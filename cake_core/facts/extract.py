@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
+from cake_core.facts.constant import Constant, values_of
 from cake_core.facts.divisions import divided
-from cake_core.facts.constant import Constant
 from cake_core.facts.inline import Env, calls_in, inline, swapped
 from cake_core.facts.schema import (
     Access,
@@ -48,8 +48,7 @@ from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, I
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import kernel_text
-from cake_core.ir.ranges import ANY, Range
-from cake_core.ir.types import ELEMENTS, U32, Level, Scalar, Tile, Type
+from cake_core.ir.types import ELEMENTS, Level, Scalar, Tile
 from cake_core.ir.visit import calls
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
@@ -289,7 +288,7 @@ class _Scope:
         for key, c in made.items():
             at = root(next(iter(c.positional), c))
             own = self._bind(f"{at.id}[..]" if at is not None else c.name, c.type)
-            sets[key] = Set(own, None, self._source(c), _range(c.type), _each(c))
+            sets[key] = Set(own, None, self._source(c), values_of(c.type), _each(c))
         return ReadNames({k: Name(x.name, type=made[k].type) for k, x in sets.items()}, tuple(sets.values()))
 
     def _settled(self, acts: tuple[Act, ...], by: By, warp: int | None, at: Span) -> tuple[tuple[Event, ...], tuple[Act, ...]]:
@@ -340,7 +339,7 @@ class _Scope:
             case Assign(Name(id), value) if isinstance(value.type, Scalar) and id in self.variables:
                 return tuple(self._set(id, value))
             case Assign(ir.Tuple(items)):
-                return tuple(Set(i.id, None, range=_range(i.type), each=True) for i in items if isinstance(i, Name) and i.id in self.variables)
+                return tuple(Set(i.id, None, range=values_of(i.type), each=True) for i in items if isinstance(i, Name) and i.id in self.variables)
             case Op(words=words) if isinstance(name := words.get("as"), Name):
                 return (Set(self._bind(name.id), None, each=True),)
         return ()
@@ -348,20 +347,18 @@ class _Scope:
     def _set(self, name: str, value: Expr, bind: bool = False) -> list[Set]:
         """A variable is given a value, or (`bind`) a name gets one. Where the value is made of elements of shared memory, these are named first."""
         heard = {} if self._source(value) is not None else {id(c): (c, at) for c in calls(value) if (at := self._source(c)) is not None}
-        first = {key: Set(self._bind(f"{name}.{n}", c.type), None, at, _range(c.type), _each(c)) for n, (key, (c, at)) in enumerate(heard.items())}
+        first = {key: Set(self._bind(f"{name}.{n}", c.type), None, at, values_of(c.type), _each(c)) for n, (key, (c, at)) in enumerate(heard.items())}
         named = swapped(value, {key: Name(x.name, type=heard[key][0].type) for key, x in first.items()})
         known = self._or_none(named)
         if known is None:
             first, named = {}, value
         own = self._bind(name, value.type) if bind else name
-        return [*first.values(), Set(own, known, self._source(value), _range(value.type), _each(value))]
+        return [*first.values(), Set(own, known, self._source(value), values_of(value.type), _each(value))]
 
     def _source(self, e: Expr) -> Region | None:
         """The element of shared memory that an expression is."""
-        function = self.reader.registry.functions.get(e.name) if isinstance(e, Call) else None
+        function = self.reader.registry.functions.get(e.name) if isinstance(e, Call) and isinstance(e.type, Scalar) else None
         read = function.effects(e) if function is not None else ()
-        if not isinstance(e.type, Scalar):
-            return None
         if len(read) != 1 or not isinstance(read[0], declared.Access) or read[0].mode is not declared.Mode.READ or read[0].cta is not None:
             return None
         region = self._region(read[0].place)
@@ -437,11 +434,6 @@ class _Scope:
 def _each(e: Expr) -> bool:
     """Whether the warps of an instance may have different values of it."""
     return e.type.level > Level.INSTANCE
-
-
-def _range(t: Type) -> Range:
-    """Of a value by its type: a u32 is never less than 0."""
-    return t.range.meet(Range(0, 2**32 - 1)) if isinstance(t, Scalar) and t.elem == U32 else getattr(t, "range", ANY)
 
 
 def _one(r: Region) -> bool:
