@@ -10,7 +10,8 @@ from enum import StrEnum
 
 import z3
 
-from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Facts, Wait, events
+from cake_core.effects import Mode
+from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Event, Facts, Meet, Wait, events
 from cake_core.ir.nodes import Expr
 from cake_core.prove.agents import agents_of
 from cake_core.prove.alike import Alike
@@ -225,6 +226,13 @@ def _only_in_roles(facts: Facts) -> None:
             pending = isinstance(a, Access) and not isinstance(a.completion, AtOnce)
             if pending or isinstance(a, Wait | Arrive | EngineArrive | Commit | Drain):
                 raise Unanalysed(f"'{e.op}' outside of the roles", e.span)
+    met = False
+    for n in facts.after:  # all warps come here, pads too, each when its role has ended: no run of a role says when
+        for e in events((n,)):
+            for a in e.acts:
+                if isinstance(a, Access) and a.region.memory in ("shared", "tensor") and (a.mode is Mode.WRITE or not met):
+                    raise Unanalysed(f"'{e.op}' of '{a.region.name}' behind the roles", e.span)
+        met = met or isinstance(n, Event) and any(isinstance(a, Meet) and a.scope in ("cta", "cluster") and a.waits for a in n.acts)
 
 
 def _checked(solver: z3.Solver) -> Found:

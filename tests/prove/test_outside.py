@@ -110,3 +110,24 @@ def test_a_wait_touches_no_bytes():
     given = (Given("same_slot", (access, meeting)), Given("overlap", (access, meeting)))
     assert Answers(found).ordered(access, meeting, given).standing is Standing.UNKNOWN
     assert Answers(found).completes(access, meeting, given).standing is Standing.UNKNOWN
+
+
+@pytest.mark.parametrize(("between", "outside"), [("", True), ("  cta.sync\n", False)])
+def test_what_is_touched_behind_the_roles_by_warps_that_no_run_is_of(between, outside):
+    """Pads come there while roles run, and a warp's number is one of the CTA's."""
+    text = f"""cake 1 derived
+kernel k(X: in f32[8, 64], Y: out f32[8, 64])
+  target sm90
+{{
+  launch 1
+  shared p: f32[4] at 0
+  role a: 1 warp at 0 pad 3 {{
+    store p[1] <- 1.0 by 4
+  }}
+{between}  let y = load(p[1], by = 4)
+  store Y[1, 0] <- y by 4
+}}
+"""
+    front = frontend(Source("k.cake", text), REGISTRY)
+    answer = Answers(rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)).deadlock_free(())
+    assert answer.outside is outside and answer.standing is (Standing.UNKNOWN if outside else Standing.PROVED)
