@@ -172,6 +172,9 @@ class Sums:
                             out.append(z3.Implies(app.arg(0) >= 0, app >= 0))
                             if self.families[name].least > 0:
                                 out.append(z3.Implies(app.arg(0) >= 0, app >= app.arg(0)))
+                        if self.families[name].invariant:
+                            step = work[-1]
+                            out += [z3.Implies(z3.And(app.arg(0) >= 0, step == c), app == c * app.arg(0)) for c in (0, 1)]
             batch = self.applications.of(work)
         old = list(seen)
         for name, apps in by_family.items():
@@ -181,9 +184,27 @@ class Sums:
             )
             for a, b in pairs:
                 out += self._pair(self.families[name], a, b)
+        out += self._beside(by_family, seen)
         seen.update(self.applications.of(terms), applied)
         for apps in by_family.values():
             seen.update(apps)
+        return out
+
+    def _beside(self, by_family: dict[str, list], seen: set) -> list[z3.BoolRef]:
+        """Sums of different steps over the same iterations: where each step is the other's and one of a few constants, so are the sums."""
+        over: dict[tuple, list[z3.ArithRef]] = {}
+        for name, apps in by_family.items():
+            if self.families[name].invariant:
+                for a in {a.get_id(): a for a in apps}.values():
+                    over.setdefault((self.families[name].index, *(a.arg(i).get_id() for i in range(a.num_args()))), []).append(a)
+        out = []
+        for apps in over.values():
+            for a, b in itertools.combinations(apps, 2):
+                if a in seen and b in seen:
+                    continue
+                n = a.arg(0)
+                x, y = (self.families[t.decl().name()].step_at(n, [t.arg(i) for i in range(1, t.num_args())]) for t in (a, b))
+                out += [z3.Implies(z3.And(n >= 0, x == y + c), a == b + c * n) for c in (-1, 0, 1)]
         return out
 
     def _pair(self, f: Family, a: z3.ArithRef, b: z3.ArithRef) -> list[z3.BoolRef]:
