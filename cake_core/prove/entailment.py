@@ -9,7 +9,7 @@ assignment that denies it counts only if it keeps all products and definitions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
@@ -98,14 +98,18 @@ class Entailment:
         if (found := check(s, LINEAR)) == z3.unsat:
             return YES
         if found == z3.sat and q.keeps_products(s.model()):
-            return q.denial(s.model(), goal)
+            return q.denial(q.smallest(s, s.model(), q.keeps_products), goal)
         for fixed in ("", *q.small()):
             s = _solver("QF_NIA", q.declared() + stated + q.products() + fixed)
             if (found := check(s, SOLVER)) == z3.sat:
-                return q.denial(s.model(), goal)
+                return q.denial(q.smallest(s, s.model()), goal)
             if found == z3.unsat and not fixed:
                 return YES
         return Decision(Follows.UNKNOWN)
+
+
+#: Steps of one try to make a denial smaller.
+SMALLER = 200_000
 
 
 def _solver(logic: str, text: str) -> z3.Solver:
@@ -336,6 +340,32 @@ class _Question:
     def keeps_products(self, model: z3.ModelRef) -> bool:
         value = lambda m: model.eval(z3.Int("*".join(m), model.ctx), True).as_long()
         return all(value(m) == prod(value((a,)) for a in m) for m in self._stated_products())
+
+    def smallest(self, s: z3.Solver, model: z3.ModelRef, fits: Callable[[z3.ModelRef], bool] = lambda model: True) -> z3.ModelRef:
+        """A model of `s` with small numbers, one after the other: sizes first, in the order of the text. What the solver shows first depends on
+        where its memory lies."""
+        s.set("rlimit", SMALLER)
+        for a in (*(x for x in (*self.quantities.facts.scalars, "cluster.count") if x in self.atoms), *sorted(map(str, self._counted()))):
+            x, low, high = z3.Int(a, model.ctx), self.quantities.ranges[a].lo or 0, model.eval(z3.Int(a, model.ctx), True).as_long()
+            tried = low
+            while low < high:
+                s.push()
+                s.add(x <= tried, x >= low)
+                better = s.model() if s.check() == z3.sat else None
+                s.pop()
+                if better is not None and fits(better):
+                    model, high = better, better.eval(x, True).as_long()
+                else:
+                    low = tried + 1
+                tried = (low + high) // 2
+            s.add(x == high)
+        return model
+
+    def _counted(self) -> Iterator[str]:
+        """Numbers of the run that a person knows by name."""
+        return (
+            a for a in self.atoms if isinstance(self.quantities.atoms[a], Free) and a not in self.quantities.facts.scalars and a != "cluster.count"
+        )
 
     def denial(self, model: z3.ModelRef, goal: Condition) -> Decision:
         values = tuple((a, model.eval(z3.Int(a, model.ctx), True).as_long()) for a in self.atoms)
