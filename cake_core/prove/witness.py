@@ -9,6 +9,7 @@ import z3
 
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Meet, Wait
 from cake_core.prove.cut import Moment
+from cake_core.prove.numbers import literal, name_of
 from cake_core.prove.protocol import Barrier, Stream, meeting_name
 from cake_core.prove.solve import Cuts
 from cake_core.prove.text import Key
@@ -40,7 +41,8 @@ class Telling:
         if not stuck:
             return answer
         places = [(s.event.span, f"{r.agent.text} waits here{_needs(m)}") for r, s, m in stuck if s.event.span.line]
-        run, site, missing = next((x for x in stuck if any(m.never for m in x[2])), stuck[0])
+        worst = [x for x in stuck if any(m.never for m in x[2])] or stuck
+        run, site, missing = next((x for x in worst if x[1].frames), worst[0])  # in a loop, where there is an iteration to tell
         starved = site.event if any(m.never for m in missing) else None
         if starved is not None:
             answer = replace(answer, reason=f"{run.agent.text} waits{_needs([m for m in missing if m.never])}")
@@ -220,11 +222,28 @@ class Telling:
                         continue
                     if z3.is_true(model.eval(z3.And(goal >= 0, z3.Not(self.cuts.cut.done(b, s, goal))), True)):
                         done = model.eval(self.cuts.cut.count(s.agent.key, s.key), True)
-                        whole = model.eval(self.cuts.protocol.runs[s.agent.key].end.count(s.key), True)
+                        whole = self._in_all(model, self.cuts.protocol.runs[s.agent.key].end.count(s.key))
                         number = model.eval(goal, True).as_long()
-                        never = whole.as_long() if z3.is_int_value(whole) and whole.as_long() <= number else None
+                        never = whole if whole is not None and whole <= number else None
                         out.append(Missing(self._who(self.cuts.protocol.runs[s.agent.key]), number, done.as_long(), never))
         return list(dict.fromkeys(out))
+
+    def _in_all(self, model: z3.ModelRef, count: z3.ArithRef) -> int | None:
+        """How often something is done in all, as far as the example's sizes say it: the model may say anything of what the cut does not name."""
+        numbers, sums = self.cuts.sums.numbers, self.cuts.sums
+        known = [(p.term, model.eval(p.term, True)) for p in numbers.parameters.values()]
+        for term, exact in numbers.exact:
+            if literal(value := z3.simplify(z3.substitute(exact, *known))) is not None:
+                known.append((term, value))
+        count = z3.simplify(z3.substitute(count, *known))
+        for app in sums.applications.of([count]):
+            family = sums.families.get(name_of(app))
+            if family is None or not family.invariant or literal(n := app.arg(0)) is None:
+                return None
+            if literal(step := z3.simplify(z3.substitute(family.step_at(n, [app.arg(i) for i in range(1, app.num_args())]), *known))) is None:
+                return None
+            known.append((app, z3.IntVal(literal(step) * literal(n))))
+        return literal(z3.simplify(z3.substitute(count, *known)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import cake_core
 from cake_core.check import checked
 from cake_core.facts import facts_of, rows_of
 from cake_core.pipeline import build, frontend, prover
@@ -20,7 +21,7 @@ from cake_core.rules.predicates import Standing
 from cake_core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
-CORE = ROOT / "cake_core"
+CORE = Path(cake_core.__file__).parent
 REGISTRY = load_registry()
 TEXT = """cake 1 derived
 kernel k(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
