@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import z3
 
-from cake_core.prove.numbers import ITERATION, ZERO, Mentioned, Numbers, digest, literal, name_of, solver
+from cake_core.prove.numbers import ITERATION, ZERO, Mentioned, Numbers, digest, inner_first, literal, name_of, solver
 from cake_core.rules.asked import checked
 
 
@@ -317,17 +317,8 @@ class Applications:
         return list(out.values())
 
     def _meet(self, term: z3.ExprRef) -> None:
-        stack = [(term, term.get_id(), None)]
-        while stack:
-            t, key, parts = stack.pop()
-            if key in self.met:
-                continue
-            if parts is None:
-                parts = [(c, c.get_id()) for c in t.children()]
-                if left := [(c, k, None) for c, k in parts if k not in self.met]:
-                    stack += [(t, key, parts), *left]
-                    continue
-            inner = {app.get_id(): app for _, k in parts for app in self.met[k]}
+        for t, key, parts in inner_first(term, self.met):
+            inner = {app.get_id(): app for k in parts for app in self.met[k]}
             if parts and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
                 inner[key] = t
             self.met[key] = tuple(inner.values())
