@@ -1,21 +1,27 @@
-"""`cake rules`."""
+"""`cake rules`: which commands it has; each is a file `rules_NAME.py`, imported on use."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from cake_core.cli import exits
 from cake_core.cli.build import rules_of
-from cake_core.cli.host import registry
-from cake_core.cli.output import print_findings, table
+from cake_core.cli.output import print_findings
 from cake_core.diagnostics.model import CakeError
+from cake_core.diagnostics.near import get_close_matches
+
+#: Commands by name, with the line in the list.
+COMMANDS = {
+    "list": "List the rules of every pack.",
+    "test": "Judge the texts beside rules.",
+}
 
 EPILOG = """\b
 Examples:
   cake rules list
-  cake rules list --pack rules/cake_rules_acme --json
   cake rules test --pack rules/cake_rules_acme acme
-  cake rules test core/arrival-count
   cake explain core/arrival-count
 """
 
@@ -23,80 +29,48 @@ PACKS = click.option("--pack", "packs", multiple=True, metavar="DIR", help="A fo
 JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-@click.group("rules", epilog=EPILOG)
+class Rules(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return import_module(f"cake_core.cli.rules_{name}").command if name in COMMANDS else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        """As click's, with a suggestion for a misspelt name."""
+        name = args[0]
+        if not name.startswith("-") and name not in COMMANDS:
+            near = get_close_matches(name, COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group("rules", cls=Rules, epilog=EPILOG)
 def command() -> None:
     """List rules, and judge the texts that stand beside them. 'cake explain ID' says what one means."""
 
 
-@command.command("list", epilog=EPILOG)
-@PACKS
-@JSON
-def listed(packs: tuple[str, ...], as_json: bool) -> int:
-    """List the rules of every pack."""
+def book_of(packs: tuple[str, ...], as_json: bool):
+    """The rules that there are; where a pack can't be read, its findings are printed and the command ends."""
     try:
-        book = rules_of(packs)
+        return rules_of(packs)
     except CakeError as error:
         print_findings(error.diagnostics, {}, "json" if as_json else "text")
-        return exits.code_of(error.diagnostics)
-    default = {r.id for r in book.rules}
+        raise click.exceptions.Exit(exits.code_of(error.diagnostics)) from None
+
+
+def chosen(book, which: tuple[str, ...]) -> list:
+    """The rules of these ids and packs, all of them where none is named. Raises click.UsageError for a name that is not there."""
     rules = [r for p in book.packs for r in p.rules]
-    if as_json:
-        from cake_core.diagnostics.json import dumps
-
-        plain = ("id", "title", "pack", "version", "since", "owner")
-        words = ("kind", "level", "status", "precision")
-        rows = [
-            {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in default, "tags": list(r.tags)}
-            for r in rules
-        ]
-        click.echo(dumps(rows), nl=False)
-        return exits.CLEAN
-    table(
-        "Rules",
-        ("rule", "kind", "level", "status", "precision", "what is wrong"),
-        [(r.id, r.kind, r.level, r.status, r.precision, r.title) for r in rules],
-    )
-    for p in book.packs:
-        click.echo(f"{p.name} {p.version}: {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}, from {p.distribution}")
-    return exits.CLEAN
-
-
-@command.command("test", epilog=EPILOG, short_help="Judge the texts beside rules.")
-@click.argument("which", nargs=-1, metavar="[ID|PACK]...")
-@PACKS
-@click.option("--update", is_flag=True, help="Write what is told beside the bad texts; read the difference.")
-@JSON
-def tested(which: tuple[str, ...], packs: tuple[str, ...], update: bool, as_json: bool) -> int:
-    """Judge the bad and good texts of rules, of all of them or those named.
-
-    A bad text breaks its rule and is told as its '.diag' says, a good one reaches and keeps it, and one of each differ in one statement.
-    """
-    from cake_core.facts import facts_of, rows_of
-    from cake_core.pipeline import frontend
-    from cake_core.prove.prover import Prover
-    from cake_core.rules.trial import trial
-
-    def rows(source):
-        front = frontend(source, registry())
-        return rows_of(facts_of(front.typed, registry(), front.arch), front.arch, registry())
-
-    try:
-        book = rules_of(packs)
-    except CakeError as error:
-        print_findings(error.diagnostics, {}, "json" if as_json else "text")
-        return exits.code_of(error.diagnostics)
-    rules = [r for p in book.packs for r in p.rules if not which or r.id in which or p.name in which]
-    known = {r.id for p in book.packs for r in p.rules} | {p.name for p in book.packs}
-    if missing := [w for w in which if w not in known]:
-        raise click.UsageError(f"no rule or pack '{missing[0]}'; 'cake rules list' lists them")
-    trials = [trial(r, rows, Prover, update) for r in rules]
-    findings = [d for t in trials for d in t.findings]
-    if as_json:
-        results = [{"rule": t.rule.id, "bad": t.bad, "good": t.good, "undecided": t.undecided, "ok": not t.findings} for t in trials]
-        print_findings(findings, {}, "json", rules=results)
-    else:
-        if findings:
-            print_findings(findings, {}, "text", to_stdout=True)
-        texts = sum(t.bad + t.good for t in trials)
-        click.echo(f"{len(trials)} rule{'s' if len(trials) != 1 else ''}, {texts} texts, {len(findings)} wrong")
-    return exits.code_of(findings)
+    known = {r.id for r in rules} | {p.name for p in book.packs}
+    for name in which:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them"
+            raise click.UsageError(f"no rule or pack '{name}'; {hint}")
+    return [r for r in rules if not which or r.id in which or r.pack in which]

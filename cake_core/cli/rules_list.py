@@ -1,0 +1,44 @@
+"""`cake rules list`."""
+
+from __future__ import annotations
+
+import click
+
+from cake_core.cli import exits
+from cake_core.cli.output import table
+from cake_core.cli.rules import JSON, PACKS, book_of
+
+EPILOG = """\b
+Examples:
+  cake rules list
+  cake rules list --pack rules/cake_rules_acme --json
+"""
+
+
+@click.command("list", epilog=EPILOG)
+@PACKS
+@JSON
+def command(packs: tuple[str, ...], as_json: bool) -> int:
+    """List the rules of every pack."""
+    book = book_of(packs, as_json)
+    default = {r.id for r in book.rules}
+    rules = [r for p in book.packs for r in p.rules]
+    if as_json:
+        from cake_core.diagnostics.json import dumps
+
+        plain = ("id", "title", "pack", "version", "since", "owner")
+        words = ("kind", "level", "status", "precision")
+        rows = [
+            {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in default, "tags": list(r.tags)}
+            for r in rules
+        ]
+        click.echo(dumps(rows), nl=False)
+        return exits.CLEAN
+    table(
+        "Rules",
+        ("rule", "kind", "level", "status", "precision", "what is wrong"),
+        [(r.id, r.kind, r.level, r.status, r.precision, r.title) for r in rules],
+    )
+    for p in book.packs:
+        click.echo(f"{p.name} {p.version}: {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}, from {p.distribution}")
+    return exits.CLEAN
