@@ -22,12 +22,14 @@ from pathlib import Path
 from cake_core.frozen import frozen
 
 NAMESPACES = ("syntax", "type", "derive", "assemble", "runtime", "plugin", "rules", "core")  # of the table in codes/
+FIELDS = {"title", "why", "fix", "example"}  # of an entry
 CODE = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 @frozen
 class Entry:
-    """One code. `origin`: the package whose table holds it."""
+    """One code. `origin`: the package whose table holds it. `level`, of a rule: what its findings are, `error`, `warning`, `note` or `none`;
+    `judged`: whether it is without being asked for."""
 
     code: str
     title: str
@@ -35,6 +37,8 @@ class Entry:
     fix: str
     example: str = ""
     origin: str = "cake_core"
+    level: str = ""
+    judged: bool = True
 
 
 class CatalogError(Exception):
@@ -52,6 +56,8 @@ def read_table(path: Path, origin: str) -> dict[str, Entry]:
         if not CODE.fullmatch(code):
             raise CatalogError(f"{path.name} of {origin}: {code!r} is no code")
         try:
+            if not fields.keys() <= FIELDS:
+                raise TypeError
             table[code] = Entry(code=code, origin=origin, **{k: str(v).strip("\n") for k, v in fields.items()})
         except (TypeError, AttributeError):
             raise CatalogError(f"{path.name} of {origin}: {code!r} needs title, why and fix, and may have example") from None

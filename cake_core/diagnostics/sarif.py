@@ -24,6 +24,7 @@ def rule(entry: Entry) -> dict:
         "shortDescription": {"text": entry.title},
         "fullDescription": {"text": entry.why},
         "help": {"text": entry.fix},
+        **({"defaultConfiguration": {"enabled": entry.judged and entry.level != "none", "level": entry.level}} if entry.level else {}),
     }
 
 
