@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from cake_core.cli.app import app
-from cake_core.rules import load_rule
+from cake_core.rules import Outcome, judge, load_rule
+from cake_core.rules.probes import probe
 from cake_core.rules.trial import trial
 
 RULE = """schema: 1
@@ -60,7 +61,9 @@ def test_a_rule_with_its_texts_is_right(folder):
     again = cake("test", "acme/small-role", "--pack", str(root))
     assert again.exit_code == 0 and again.output == "1 rule, 2 texts, 0 wrong\n"
     found = json.loads(cake("test", "acme", "--pack", str(root), "--json").output)
-    assert found["rules"] == [{"rule": "acme/small-role", "bad": 1, "good": 1, "undecided": 0, "ok": True}]
+    assert found["rules"] == [
+        {"rule": "acme/small-role", "bad": 1, "good": 1, "gaps": 0, "undecided": 0, "probes": {"vacuity": True, "kill": True, "reach": True}, "ok": True}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,66 @@ def test_a_finding_names_the_folder_of_its_text(folder):
     for name in ("bad_one", "good_two", "good_three"):
         assert f"--> {root}/rules/small-role/{name}.cake:" in said
     assert "byte 0xff is not UTF-8" in said and "Traceback" not in said
+
+
+#: A rule of each shape, a text that breaks it and one that keeps it.
+PATH = RULE.replace("match: {r: {role: {}}}\nrequire: r.warps > 1", "from: {access: {space: shared, mode: write}}\nto: {access: {space: shared, mode: read}}\nmust_pass: {meet: {}}").replace("{r.id}", "{to.role}")
+PROTOCOL = RULE.replace("match: {r: {role: {}}}\nrequire: r.warps > 1", "resource: {kernel: {}}\nevents: {a: {access: {mode: write}}, b: {meet: {}}}\nautomaton: (b a)*").replace("'{r.id}'", "'{came}'")
+SHARED = """cake 1 derived
+kernel k(N: i32)
+  target sm90
+{
+  launch 1
+  shared s: f32[32] at 0
+  role a: 1 warp at 0 {
+    frag x: f32[32] vec 1 layout vector
+    store s <- x by 4
+    warp.sync
+    x = load(s, by = 4)
+  }
+}
+"""
+MET = SHARED.replace("    store s", "    warp.sync\n    store s").replace("    warp.sync\n    x = load", "    x = load")
+
+
+@pytest.mark.parametrize(
+    "rule, bad, good",
+    [(RULE, BAD, GOOD), (PATH, SHARED.replace("    warp.sync\n", ""), SHARED), (PROTOCOL, SHARED.replace("    warp.sync\n", ""), MET)],
+    ids=["relation", "path", "protocol"],
+)
+def test_every_shape_is_probed(folder, rule, bad, good):
+    root = folder(rule__yaml=rule, bad_one__cake=bad, good_two__cake=good)
+    cake("test", "acme", "--pack", str(root), "--update")
+    (found,) = json.loads(cake("test", "acme", "--pack", str(root), "--json").output)["rules"]
+    assert found["ok"] and found["probes"] == {"vacuity": True, "kill": True, "reach": True}, cake("test", "acme", "--pack", str(root)).output
+
+
+def test_a_probe_finds_what_verdicts_do_not(folder, rows_from):
+    """What is assumed never holds: the require is met at once, and no text reaches it."""
+    path = folder(rule__yaml=RULE.replace("{role: {}}", "{require: {}}").replace("require: r.warps > 1", "assume: r.expr and not r.expr\nrequire: true").replace("{r.id}", "x"))
+    text = GOOD.replace("  target", "  require N > 3\n  target")
+    rule, rows = load_rule(path / "rules" / "small-role" / "rule.yaml"), rows_from(text)
+    assert [v.outcome for v in judge([rule], rows)] == [Outcome.PROVED]
+    assert probe(rule, [], [(rows, None)])["reach"] == "no good text is told even where nothing is enough"
+    assert probe(rule, [(rows, None)], [])["vacuity"] == "nothing in a bad text is what the rule matches"
+
+
+def test_a_gap_is_watched(folder):
+    texts = {"rule__yaml": RULE + "limits: Two small roles are not told.\n", "bad_one__cake": BAD, "good_two__cake": GOOD}
+    root = folder(**texts, gap_three__cake=GOOD.replace("2 warps", "3 warps"))
+    cake("test", "acme", "--pack", str(root), "--update")
+    (found,) = json.loads(cake("test", "acme", "--pack", str(root), "--json").output)["rules"]
+    assert found["ok"] and found["gaps"] == 1
+    folder(gap_three__cake=BAD)
+    assert "call it 'bad_three.cake': it is no gap any more" in cake("test", "acme", "--pack", str(root)).output
+    folder(gap_three__cake=GOOD, rule__yaml=RULE)
+    assert "'acme/small-role' has a gap and no 'limits'" in cake("test", "acme", "--pack", str(root)).output
+
+
+def test_however_many_processes_judge_the_result_is_the_same(folder):
+    root = folder(rule__yaml=RULE, bad_one__cake=GOOD, good_two__cake=GOOD)
+    runs = {cake("test", "acme", "core/threads", "core/swizzle", "--pack", str(root), "-j", n, "--json").output for n in ("1", "2", "3")}
+    assert len(runs) == 1 and [r["ok"] for r in json.loads(runs.pop())["rules"]] == [False, True, True]
 
 
 @pytest.mark.parametrize("left", ["bad_one__cake", "good_two__cake"])
