@@ -80,8 +80,8 @@ class Access:
     each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it. `divided`: "thread" if each
     thread touches those elements of the tile that its registers of the statement's fragment stand for, "warp" if each warp does; None: not said.
 
-    `order`: what else an access orders, "acquire", "release" or "acq_rel", and `scope` among which threads, "cta", "cluster", "gpu" or "sys" (PTX
-    ISA, memory consistency model); None: nothing."""
+    `order`: what else an access orders, "acquire", "release" or "acq_rel"; None: nothing. `scope`: among which threads it does, and is atomic: "cta",
+    "cluster", "gpu" or "sys" (PTX ISA, memory consistency model); None: of an access that is neither."""
 
     place: Expr
     mode: Mode

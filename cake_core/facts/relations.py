@@ -236,7 +236,7 @@ RELATIONS: dict[str, Relation] = {
             Column("width", INT, "the address of each piece is a multiple of so many bytes; none: nothing is asked of it", optional=True),
             Column("turns", INT, "at the banks of shared memory, of the instruction that takes most; none: not known", optional=True),
             _enum("sem", ("acquire", "release", "acq_rel"), "what else it orders; none: nothing", optional=True),
-            _enum("scope", ("cta", "cluster", "gpu", "sys"), "among whom it orders that", optional=True),
+            _enum("scope", ("cta", "cluster", "gpu", "sys"), "among whom it orders that, and is atomic", optional=True),
             _CTA,
         ),
         _happens(

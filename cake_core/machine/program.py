@@ -244,16 +244,16 @@ class Coder:
             rank = None if a.cta is None else self._value(a.cta)
             value = None if a.value is None else self._value(a.value)
             parts = None if a.division is None else a.division.map
-            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value, parts))
+            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value, parts, a.scope))
         size = self.facts.cluster
 
         def touches(env: Env, who: Doer) -> list[Touch]:
             out = []
-            for region, rank, both, write, proxy, atomic, value, parts in made:
+            for region, rank, both, write, proxy, atomic, value, parts, scope in made:
                 left = None if value is None else int(value(env))
                 cta = who.cta if rank is None else rank(env)
                 for c in (cta & ~1, cta | 1) if both and size > 1 else (cta,):
-                    out += [Touch(x, box, write, proxy, atomic, left, parts) for x, box in region(env, who, c)]
+                    out += [Touch(x, box, write, proxy, atomic, left, parts, scope) for x, box in region(env, who, c)]
             return out
 
         return touches
@@ -288,7 +288,7 @@ class Coder:
         ranks = [None] if c.mask is None else [r for r in range(c.mask.bit_length()) if c.mask >> r & 1]
         reads = self._touches([a for a in accesses if a.mode is Mode.READ])
         writes = [
-            (self._region(a.region), *(None if e is None else self._value(e) for e in (a.cta, a.value)), a.proxy, a.atomic)
+            (self._region(a.region), *(None if e is None else self._value(e) for e in (a.cta, a.value)), a.proxy, a.atomic, a.scope)
             for a in accesses
             if a.mode is Mode.WRITE and a.region.memory != "global"
         ]
@@ -297,10 +297,10 @@ class Coder:
             deliveries = []
             for rank in ranks:
                 touched, to = [], who.cta if rank is None else rank
-                for region, at, value, proxy, atomic in writes:
+                for region, at, value, proxy, atomic, scope in writes:
                     to = to if at is None else at(env)
                     left = None if value is None else int(value(env))
-                    touched += [Touch(x, box, True, proxy, atomic, left) for x, box in region(env, who, to)]
+                    touched += [Touch(x, box, True, proxy, atomic, left, scope=scope) for x, box in region(env, who, to)]
                 barrier = places.barrier(to if home is None else home(env), c.barrier.name, index(env))
                 deliveries.append((touched, barrier, n * c.bytes))
             step.do, step.a, step.b = Do.COPY, reads(env, who), deliveries

@@ -15,7 +15,7 @@ from cake_core.effects import Proxy
 from cake_core.machine.clocks import Clock, Layout
 from cake_core.machine.outcome import Fault, Kind, Policy
 from cake_core.machine.places import Location, apart, overlap
-from cake_core.machine.steps import Step, Touch, divided_alike
+from cake_core.machine.steps import Step, Touch, combine, divided_alike
 from cake_core.machine.threads import Agent
 
 NEVER = 1 << 60
@@ -86,7 +86,7 @@ class Shadow:
         memory = new.touch.location.memory
         if a is not b and a.fellow(b) and divided_alike(old.touch, new.touch):
             return
-        if old.touch.atomic and new.touch.atomic or by_warps(old) and by_warps(new) and apart(memory, (a.first, a.warps), (b.first, b.warps)):
+        if combine(old.touch, new.touch, a.cta == b.cta) or by_warps(old) and by_warps(new) and apart(memory, (a.first, a.warps), (b.first, b.warps)):
             return
         if known:
             if memory == "shared":

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from cake_core.machine.outcome import Fault, Kind, Site
 from cake_core.machine.places import apart, overlap
-from cake_core.machine.steps import LANES, Do, Step, Touch, divided_alike
+from cake_core.machine.steps import LANES, Do, Step, Touch, combine, divided_alike
 from cake_core.machine.threads import Agent, Cluster, FaultFound
 
 #: Steps that interleave; beside them COMMIT and DRAIN of queues that warps issue together.
@@ -307,7 +307,7 @@ class Search:
                 x, y = a.touch, b.touch
                 if a.agent is b.agent and not (a.engine == b.engine == "copy" and a.step is not b.step) or not (x.write or y.write):
                     continue
-                if x.atomic and y.atomic or not _meets(x, y):
+                if combine(x, y, a.agent.cta == b.agent.cta) or not _meets(x, y):
                     continue
                 if not a.engine and not b.engine and apart(x.location.memory, (a.agent.first, a.agent.warps), (b.agent.first, b.agent.warps)):
                     continue

@@ -38,7 +38,8 @@ class Do(IntEnum):
 @dataclass(slots=True, eq=False)
 class Touch:
     """One access of one location. `box`: lo, hi of each dimension, one behind the other. `value`: what a write leaves, where it is known.
-    `division`: which warp of the instance touches which of its elements, in words that are equal where the divisions are."""
+    `division`: which warp of the instance touches which of its elements, in words that are equal where the divisions are. `scope`: among whom it is
+    atomic."""
 
     location: Location
     box: tuple[int, ...]
@@ -47,6 +48,7 @@ class Touch:
     atomic: bool
     value: int | None = None
     division: str | None = None
+    scope: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -77,3 +79,9 @@ class Doer:
 def divided_alike(x: Touch, y: Touch) -> bool:
     """Whether each warp of an instance touches the same elements in both, and no warp those of another one."""
     return x.division is not None and x.division == y.division and x.location is y.location and x.box == y.box
+
+
+def combine(x: Touch, y: Touch, one_cta: bool) -> bool:
+    """Whether both are atomic for each other: the scope of each has who does the other, and they go one way (PTX ISA, memory
+    consistency model, morally strong operations)."""
+    return x.atomic and y.atomic and x.proxy is y.proxy and (one_cta or "cta" not in (x.scope, y.scope))

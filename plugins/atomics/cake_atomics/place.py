@@ -58,11 +58,10 @@ def qualifiers(order: Expr | None, scope: Expr | None, space: str, orders: tuple
 
 
 def ordering(order: Expr | None, scope: Expr | None, target: Expr) -> dict[str, str]:
-    """The same as an effect says it, `order` and `scope`; of an access that orders nothing else only the scope that is named."""
-    if not isinstance(order, Name) or order.id == "relaxed":
-        return {"scope": scope.id} if isinstance(scope, Name) else {}
+    """The same as an effect says it, `order` and `scope`; of an access that orders nothing else only the scope."""
     default = "cta" if getattr(target.type, "space", None) == "shared" else "gpu"
-    return {"order": order.id, "scope": scope.id if isinstance(scope, Name) else default}
+    among = {"scope": scope.id if isinstance(scope, Name) else default}
+    return among if not isinstance(order, Name) or order.id == "relaxed" else {"order": order.id, **among}
 
 
 def one_writer(target: Expr, value: Level, warps: int, name: str, at: Expr) -> Level:

@@ -83,7 +83,7 @@ def test_types_and_effects():
     assert let("atomic.add(n[warp], 1)", warps=2).type == Scalar(U32, Level.WARP)
     effects = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1)"))
     assert [(e.mode, e.atomic) for e in effects] == [(Mode.READ, True), (Mode.WRITE, True)]
-    assert [(e.order, e.scope) for e in effects] == [(None, None)] * 2, "relaxed orders nothing else"
+    assert [(e.order, e.scope) for e in effects] == [(None, "gpu")] * 2, "relaxed orders nothing else"
     among = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1, scope = cta)"))
     assert [(e.order, e.scope) for e in among] == [(None, "cta")] * 2, "for other CTAs it is no atomic"
     ordered = REGISTRY.functions["atomic.add"].effects(let("atomic.add(N[3], 1, order = acq_rel, scope = cluster)"))

@@ -46,11 +46,11 @@ class Send(Operation):
         return (by_leader(Op(self.name, op.operands, "<-", op.value, words, span=op.span)),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        rank = op.words.get("at")
+        rank, combines = op.words.get("at"), self.kinds is not None
         done = BySignal(op.words.get("signal"), size_of(op, op.operands[0]), cta=rank)
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, cta=rank, atomic=self.kinds is not None),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, cta=rank, atomic=combines, scope="gpu" if combines else None),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:

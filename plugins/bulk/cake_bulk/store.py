@@ -40,10 +40,10 @@ class Store(Operation):
         return (by_leader(op, statement("bulk.commit", at=op.span)),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        done = InGroup(QUEUE)
+        done, combines = InGroup(QUEUE), self.kinds is not None
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER, width=UNIT),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=self.kinds is not None, clips=False, width=UNIT),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=combines, scope="gpu" if combines else None, clips=False, width=UNIT),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:

@@ -53,7 +53,7 @@ class Remote(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         issuer = Issuer.LEADER if writer(op) <= Level.INSTANCE else Issuer.WARP
-        return (Access(op.operands[0], Mode.WRITE, issuer=issuer, cta=op.words.get("at"), atomic=self.combines),)
+        return (Access(op.operands[0], Mode.WRITE, issuer=issuer, cta=op.words.get("at"), atomic=self.combines, scope="cluster" if self.combines else None),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         guard = _guard(op, cx)
@@ -99,7 +99,7 @@ class Send(Remote):
         (target,) = op.operands
         rank = op.words.get("at")
         done = BySignal(op.words.get("signal"), target.type.elem.bytes, cta=rank)
-        return (Access(target, Mode.WRITE, completion=done, issuer=Issuer.LEADER, cta=rank, atomic=self.combines),)
+        return (Access(target, Mode.WRITE, completion=done, issuer=Issuer.LEADER, cta=rank, atomic=self.combines, scope="cluster" if self.combines else None),)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         guard = _guard(op, cx)

@@ -64,9 +64,10 @@ class Store(Operation):
         return (by_leader(*stores, statement("tma.store.commit", at=op.span)),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
+        combines = self.reduction is not None
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=self.reduction is not None),
+            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=combines, scope="gpu" if combines else None),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:
