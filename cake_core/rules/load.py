@@ -14,7 +14,7 @@ from cake_core.rules import shapes
 from cake_core.rules.arithmetic import RLIMIT
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
-from cake_core.rules.schema import SCHEMA, Also, Kind, Level, Pack, Precision, Removed, Rule, Status, Template
+from cake_core.rules.schema import SCHEMA, Also, Author, Kind, Level, Note, Pack, Precision, Removed, Rule, Status, Template
 from cake_core.rules.sorts import Sort, fact
 from cake_core.rules.strict import Mapping, Node, Scalar, read
 
@@ -40,7 +40,7 @@ CATEGORIES = {
     Kind.PERFORMANCE: Category.PERFORMANCE_ANALYSIS,
     Kind.STYLE: Category.OPTIMIZATION_GUIDANCE,
 }
-PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "define")
+PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "soundness", "define")
 
 
 def load_rule(path: Path, known: dict[str, Definition] | None = None, name: str | None = None) -> Rule:
@@ -103,6 +103,7 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         category=_category(fields),
         path=path,
         span=node.get("id").span,
+        authors=_authors(fields),
     )
 
 
@@ -167,13 +168,21 @@ def _capabilities(fields: Fields) -> tuple[str, ...]:
     return () if found is None else Fields(found, "'applies'", ("capability",), fields.sink).texts("capability")
 
 
+def _authors(fields: Fields) -> tuple[Author, ...]:
+    out = []
+    for node in fields.mappings("authors"):
+        one = Fields(node, "an author", AUTHOR, fields.sink)
+        if (kind := one.text("kind", "human")) not in ("human", "agent"):
+            raise fail("rules/value", "'kind' of an author is human or agent", node.get("kind").span)
+        out.append(Author(one.text("name"), kind, one.text("run", "")))
+    return tuple(out)
+
+
 def _references(fields: Fields) -> tuple[tuple[str, str], ...]:
     out = []
     for node in fields.mappings("references"):
         one = Fields(node, "a reference", ("title", "url"), fields.sink)
         out.append((one.text("title"), one.text("url", "")))
-    for node in fields.mappings("authors"):
-        Fields(node, "an author", AUTHOR, fields.sink).text("name")
     for node in fields.mappings("related"):
         one = Fields(node, "a related rule", ("id", "type"), fields.sink)
         if one.text("type") not in ("renamed", "merged", "derived", "obsolete", "similar"):
@@ -214,13 +223,14 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
             _belongs(rule, namespace, path.parent.name)
             rules[rule.id] = replace(rule, pack=name, version=version)
     suites, removed = _suites(fields), tuple(map(_removed, fields.mappings("removed")))
+    notes = tuple(_note(n, sink) for n in fields.mappings("soundness"))
     for gone in removed:
         if gone.id in rules:
             sink.error("rules/repeated", f"'{gone.id}' is removed and there", rules[gone.id].span)
     if not files and not removed:
         sink.error("rules/pack", f"the pack '{name}' has no rules", node.span, fix="a rule stands in 'rules/SLUG/rule.yaml'")
     sink.stop_if_errors()
-    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, distribution, needs)
+    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, notes, distribution, needs)
 
 
 def _rule_files(folder: Path, shown: str) -> list[Path]:
@@ -310,6 +320,11 @@ def _suites(fields: Fields) -> dict[str, tuple[dict[str, str], ...]]:
 def _removed(node: Mapping) -> Removed:
     fields = Fields(node, "a removed rule", ("id", "since", "reason", "replaced_by"), Sink())
     return Removed(fields.text("id"), fields.text("since"), fields.text("reason"), fields.text("replaced_by", "") or None)
+
+
+def _note(node: Mapping, sink: Sink) -> Note:
+    fields = Fields(node, "a soundness note", ("version", "rules", "note"), sink)
+    return Note(fields.text("version"), fields.texts("rules"), fields.text("note"))
 
 
 def digest(folder: Path) -> str:

@@ -114,6 +114,15 @@ class Also:
 
 
 @frozen
+class Author:
+    """Who wrote a rule. `kind`: "human" or "agent"; `run`: of an agent, which of its runs, so that what it did can be looked up."""
+
+    name: str
+    kind: str
+    run: str
+
+
+@frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
     places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `category`: of its findings; `fix`: the advice in general; `capabilities`: without which it does not apply."""
@@ -144,6 +153,7 @@ class Rule:
     category: Category
     path: File
     span: Span
+    authors: tuple[Author, ...] = ()
     pack: str = ""
     version: str = ""
 
@@ -159,6 +169,15 @@ class Removed:
 
 
 @frozen
+class Note:
+    """Why what `version` changed of `rules` lets nothing wrong pass: what a reviewer is told of a rule that is looser than before."""
+
+    version: str
+    rules: tuple[str, ...]
+    note: str
+
+
+@frozen
 class Pack:
     """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `distribution`: who brings it. `needs`: packs that must be there too."""
 
@@ -170,5 +189,6 @@ class Pack:
     rules: tuple[Rule, ...]
     suites: Mapping[str, tuple[Mapping[str, str], ...]]
     removed: tuple[Removed, ...] = ()
+    soundness: tuple[Note, ...] = ()
     distribution: str = ""
     needs: tuple[str, ...] = ()
