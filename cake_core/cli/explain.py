@@ -13,6 +13,7 @@ Examples:
   cake explain type/unknown-name
   cake explain --list
   cake explain assemble/spill --json
+  cake explain core/arrival-count
   cake explain acme/few-slots --pack rules/cake_rules_acme
 """
 
@@ -24,11 +25,12 @@ Examples:
 @click.option("--markdown", is_flag=True, help="Print the page docs/diagnostics.md.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bool, as_json: bool) -> int:
-    """Say what the diagnostic CODE means: why it is an error, an example, what to do."""
+    """Say what the diagnostic CODE means: why it is an error, an example, what to do. Of a rule, the page that its folder makes."""
     from dataclasses import asdict
 
-    from cake_core.cli.host import catalogue
+    from cake_core.cli.host import catalogue, rule_of
     from cake_core.diagnostics.json import dumps
+    from cake_core.rules.page import explained, page, record
 
     entries = catalogue(packs, strict=bool(packs))
     if bool(code) + listed + markdown != 1:
@@ -51,8 +53,12 @@ def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bo
         near = get_close_matches(code, entries, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else " 'cake explain --list' shows all."
         raise click.UsageError(f"no code '{code}'.{hint}")
+    found = rule_of(packs, entry.code)
     if as_json:
-        click.echo(dumps(asdict(entry)), nl=False)
+        click.echo(dumps({"schema_version": 1, **asdict(entry), "rule": record(page(found)) if found is not None else None}), nl=False)
+        return exits.CLEAN
+    if found is not None:
+        click.echo(explained(page(found)), nl=False)
         return exits.CLEAN
     click.echo(f"{entry.code}: {entry.title}\n\n{click.wrap_text(entry.why, 100)}\n")
     if entry.example:

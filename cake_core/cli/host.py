@@ -62,3 +62,15 @@ def catalogue(folders: tuple[str, ...] = (), strict: bool = False) -> dict:
             raise
         rules = {}
     return dict(sorted({**rules, **catalog.catalogue(plugin_packages())}.items()))
+
+
+def rule_of(folders: tuple[str, ...], id: str):
+    """The rule of this id in the packs that can be read, `folders` included; None where it is none."""
+    from cake_core.diagnostics.model import CakeError
+    from cake_core.rules import find_packs
+
+    try:
+        packs = find_packs(tuple(map(Path, folders)))
+    except CakeError:  # said already where the packs are what is asked for
+        return None
+    return next((r for p in packs for r in p.rules if r.id == id), None)

@@ -15,6 +15,7 @@ from cake_core.diagnostics.near import get_close_matches
 #: Commands by name, with the line in the list.
 COMMANDS = {
     "list": "List the rules of every pack.",
+    "show": "Show a rule as it was read.",
     "test": "Judge the texts beside rules.",
 }
 
@@ -74,3 +75,14 @@ def chosen(book, which: tuple[str, ...]) -> list:
             hint = f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them"
             raise click.UsageError(f"no rule or pack '{name}'; {hint}")
     return [r for r in rules if not which or r.id in which or r.pack in which]
+
+
+def one(book, id: str):
+    """The rule of this id; the namespace may be left out. Raises click.UsageError."""
+    rules = {r.id: r for p in book.packs for r in p.rules}
+    slugs = [r for r in rules.values() if r.id.partition("/")[2] == id]
+    if (found := rules.get(id) or (slugs[0] if len(slugs) == 1 else None)) is not None:
+        return found
+    near = get_close_matches(id, rules, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them"
+    raise click.UsageError(f"no rule '{id}'; {hint}")
