@@ -28,7 +28,7 @@ def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bo
     """Say what the diagnostic CODE means: why it is an error, an example, what to do. Of a rule, the page that its folder makes."""
     from dataclasses import asdict
 
-    from cake_core.cli.host import catalogue, rule_of
+    from cake_core.cli.host import became, catalogue, rule_of
     from cake_core.diagnostics.json import dumps
     from cake_core.rules.page import explained, page, record
 
@@ -49,6 +49,12 @@ def command(code: str | None, packs: tuple[str, ...], listed: bool, markdown: bo
                 click.echo(f"{e.code:<{width}}  {e.title}")
         return exits.CLEAN
     entry = entries.get(code) or next((e for e in entries.values() if e.code.partition("/")[2] == code), None)
+    if entry is None and (of := became(code, packs)) is not None:
+        entry = entries.get(of.rule.id) if of.rule is not None else None
+        click.echo(": ".join(part for part in (of.said, of.why) if part), err=as_json or entry is not None)
+        if entry is None:
+            click.echo(f"\nFix: {of.fix}", err=as_json)
+            return exits.CLEAN
     if entry is None:
         near = get_close_matches(code, entries, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else " 'cake explain --list' shows all."

@@ -74,3 +74,16 @@ def rule_of(folders: tuple[str, ...], id: str):
     except CakeError:  # said already where the packs are what is asked for
         return None
     return next((r for p in packs for r in p.rules if r.id == id), None)
+
+
+def became(id: str, folders: tuple[str, ...] = ()):
+    """What became of a rule that there was under this id (`Named`): None where no pack that can be read says anything of it."""
+    from cake_core.diagnostics.model import CakeError
+    from cake_core.rules import find_packs
+    from cake_core.rules.names import named
+
+    try:
+        of = named(find_packs(tuple(map(Path, folders))), id)
+    except CakeError:  # `catalogue` said so where it matters
+        return None
+    return of if of.said and (of.rule is not None or of.removed is not None) else None

@@ -66,23 +66,39 @@ def book_of(packs: tuple[str, ...], as_json: bool):
 
 
 def chosen(book, which: tuple[str, ...]) -> list:
-    """The rules of these ids and packs, all of them where none is named. Raises click.UsageError for a name that is not there."""
+    """The rules of these ids and packs, all of them where none is named. Raises click.UsageError for a name that is not there, with what
+    became of a rule that was."""
+    from cake_core.rules.names import named
+
     rules = [r for p in book.packs for r in p.rules]
-    known = {r.id for r in rules} | {p.name for p in book.packs}
+    packs = {p.name for p in book.packs}
+    wanted = {name for name in which if name in packs}
     for name in which:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them"
-            raise click.UsageError(f"no rule or pack '{name}'; {hint}")
-    return [r for r in rules if not which or r.id in which or r.pack in which]
+        if name in packs:
+            continue
+        of = named(book.packs, name)
+        if of.said:
+            click.echo(f"note: {of.said}", err=True) if of.rule is not None else _unknown(of, name, packs)
+        wanted.add(of.rule.id)
+    return [r for r in rules if not which or r.id in wanted or r.pack in wanted]
 
 
 def one(book, id: str):
-    """The rule of this id; the namespace may be left out. Raises click.UsageError."""
-    rules = {r.id: r for p in book.packs for r in p.rules}
-    slugs = [r for r in rules.values() if r.id.partition("/")[2] == id]
-    if (found := rules.get(id) or (slugs[0] if len(slugs) == 1 else None)) is not None:
-        return found
-    near = get_close_matches(id, rules, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them"
-    raise click.UsageError(f"no rule '{id}'; {hint}")
+    """The rule of this id; the namespace may be left out. Raises click.UsageError, with what became of a rule that was."""
+    from cake_core.rules.names import named
+
+    slugs = [r for p in book.packs for r in p.rules if r.id.partition("/")[2] == id]
+    if len(slugs) == 1:
+        return slugs[0]
+    of = named(book.packs, id)
+    if of.said:
+        click.echo(f"note: {of.said}", err=True) if of.rule is not None else _unknown(of, id, set())
+    return of.rule
+
+
+def _unknown(of, name: str, packs: set[str]) -> None:
+    near = get_close_matches(name, packs, n=1)
+    if of.removed is None and near and "/" not in name:
+        raise click.UsageError(f"no rule or pack '{name}'; did you mean '{near[0]}'?")
+    said = of.said if of.removed is not None else f"no rule{' or pack' if packs else ''} '{name}'"
+    raise click.UsageError("; ".join(part for part in (said, of.why, of.fix) if part))

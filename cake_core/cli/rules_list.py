@@ -40,5 +40,5 @@ def command(packs: tuple[str, ...], as_json: bool) -> int:
         [(r.id, r.kind, r.level, r.status, r.precision, r.title) for r in rules],
     )
     for p in book.packs:
-        click.echo(f"{p.name} {p.version}: {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}, from {p.distribution}")
+        click.echo(f"{p.name} {p.version}: {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}, from {p.source}")
     return exits.CLEAN

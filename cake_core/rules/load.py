@@ -1,11 +1,8 @@
-"""`rule.yaml` and `pack.yaml` to records. Everything that is wrong with a file is found in one run; nothing of it is executed."""
+"""`rule.yaml` to a record. Everything that is wrong with a file is found in one run; nothing of it is executed."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from cake_core.diagnostics import Sink, fail
@@ -14,18 +11,19 @@ from cake_core.rules import shapes
 from cake_core.rules.arithmetic import RLIMIT
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
-from cake_core.rules.schema import SCHEMA, Also, Author, Kind, Level, Note, Pack, Precision, Removed, Rule, Status, Template
+from cake_core.rules.schema import SCHEMA, Also, Author, Kind, Level, Precision, Rule, Status, Template
 from cake_core.rules.sorts import Sort, fact
-from cake_core.rules.strict import Mapping, Node, Scalar, read
+from cake_core.rules.strict import Mapping, Scalar, read
+from cake_core.rules.versions import VERSION
 
 ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
-VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 AUTHOR = ("name", "kind", "run")
-SUITE = ("status", "precision", "kind", "level")
+#: How a rule came from another one. `renamed`: it is the other one, under a new id.
+RELATED = ("renamed", "merged", "derived", "obsolete", "similar")
 
 COMMON = (
     *("schema", "id", "title", "kind", "level", "status", "precision", "since", "owner", "authors", "applies", "shape", "define"),
-    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "covers", "category", "until"),
+    *("message", "help", "fix", "why", "detail", "limits", "at", "also", "references", "budget", "related", "tags", "covers", "category", "until", "replaced_by"),
 )
 SHAPES = {
     "relation": (shapes.relation, ("match", "where", "assume", "require")),
@@ -40,7 +38,6 @@ CATEGORIES = {
     Kind.PERFORMANCE: Category.PERFORMANCE_ANALYSIS,
     Kind.STYLE: Category.OPTIMIZATION_GUIDANCE,
 }
-PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "soundness", "define")
 
 
 def load_rule(path: Path, known: dict[str, Definition] | None = None, name: str | None = None) -> Rule:
@@ -61,10 +58,8 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         raise fail("rules/value", f"'shape' is one of {', '.join(SHAPES)}", found.span)
     make, own = SHAPES[shape]
     fields = Fields(node, "a rule" if shape == "relation" else f"a {shape} rule", (*COMMON, *own), sink)
-    _schema(fields)
-    id = fields.text("id")
-    if not ID.fullmatch(id):
-        raise fail("rules/id", f"'{id}' is no id", node.get("id").span, fix="write namespace/slug, in small letters, digits and '-'")
+    schema(fields)
+    id = rule_id(fields, "id")
     reader = shapes.Reader(shapes.definitions(fields, known))
     with sink.collecting():
         done, variables = make(fields, reader)
@@ -75,7 +70,7 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
             texts[key] = reader.template(fields.scalar(key), variables)
     if texts.get("message") is None and not sink.items:
         raise fail("rules/key", f"{fields.what} lacks the key 'message'", node.span)
-    status = fields.one_of("status", Status)
+    status, until, replaced_by = _status(fields)
     return Rule(
         id=id,
         title=fields.text("title"),
@@ -104,6 +99,9 @@ def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -
         path=path,
         span=node.get("id").span,
         authors=_authors(fields),
+        related=_related(fields),
+        until=until,
+        replaced_by=replaced_by,
     )
 
 
@@ -116,7 +114,7 @@ def _category(fields: Fields) -> Category:
     return CATEGORIES[fields.one_of("kind", Kind)]
 
 
-def _schema(fields: Fields) -> None:
+def schema(fields: Fields) -> None:
     found = fields.node_of("schema", required=True)
     if not isinstance(found, Scalar) or found.value != SCHEMA or isinstance(found.value, bool):
         raise fail("rules/schema", f"this version reads schema {SCHEMA}", found.span, fix=f"write 'schema: {SCHEMA}'")
@@ -127,6 +125,52 @@ def _version(fields: Fields, key: str) -> str:
     if not VERSION.fullmatch(text):
         raise fail("rules/value", f"'{key}' is a version such as \"0.2\"", fields.node_of(key).span)
     return text
+
+
+def _status(fields: Fields) -> tuple[Status, str, str]:
+    """The status; of a deprecated rule the version of its pack that no longer has it, and the id of what takes its place, if anything does."""
+    if isinstance(found := fields.node_of("status"), Scalar) and found.value == "removed":
+        raise fail(
+            "rules/value",
+            "a rule that is removed has no file",
+            found.span,
+            why="it would be read and never judged",
+            fix="delete the folder, and write {id: .., since: .., reason: ..} under 'removed' in pack.yaml",
+        )
+    status = fields.one_of("status", Status)
+    for key in ("until", "replaced_by"):
+        if status is not Status.DEPRECATED and (node := fields.node_of(key)) is not None:
+            raise fail("rules/key", f"'{key}' is said of a deprecated rule", node.span, fix="leave it out, or write 'status: deprecated'")
+    if status is not Status.DEPRECATED:
+        return status, "", ""
+    if fields.node_of("until") is None:
+        raise fail(
+            "rules/key",
+            "a deprecated rule lacks the key 'until'",
+            found.span,
+            why="who names the rule is told how long it stays",
+            fix="write the version of the pack that no longer has it",
+        )
+    return status, _version(fields, "until"), rule_id(fields, "replaced_by") if fields.node_of("replaced_by") else ""
+
+
+def rule_id(fields: Fields, key: str) -> str:
+    """The id of a rule, of this pack or another one."""
+    text = fields.text(key)
+    if not ID.fullmatch(text):
+        raise fail("rules/id", f"'{text}' is no id", fields.node_of(key).span, fix="write namespace/slug, in small letters, digits and '-'")
+    return text
+
+
+def _related(fields: Fields) -> tuple[tuple[str, str], ...]:
+    """(type, id) of each: how this rule came from the other one."""
+    out = []
+    for node in fields.mappings("related"):
+        one = Fields(node, "a related rule", ("id", "type"), fields.sink)
+        if one.text("type") not in RELATED:
+            raise fail("rules/value", f"'type' is {', '.join(RELATED[:-1])} or {RELATED[-1]}", node.get("type").span)
+        out.append((one.text("type"), rule_id(one, "id")))
+    return tuple(out)
 
 
 def _fix(fields: Fields, help: Template | None) -> str:
@@ -183,154 +227,9 @@ def _references(fields: Fields) -> tuple[tuple[str, str], ...]:
     for node in fields.mappings("references"):
         one = Fields(node, "a reference", ("title", "url"), fields.sink)
         out.append((one.text("title"), one.text("url", "")))
-    for node in fields.mappings("related"):
-        one = Fields(node, "a related rule", ("id", "type"), fields.sink)
-        if one.text("type") not in ("renamed", "merged", "derived", "obsolete", "similar"):
-            raise fail("rules/value", "'type' is renamed, merged, derived, obsolete or similar", one.node.get("type").span)
     return tuple(out)
 
 
 def _budget(fields: Fields) -> int:
     found = fields.node_of("budget")
     return RLIMIT if found is None else Fields(found, "'budget'", ("rlimit",), fields.sink).integer("rlimit", RLIMIT)
-
-
-# --- packs -------------------------------------------------------------------------------------------------------
-
-
-def load_pack(folder: Path, shown: str | None = None, distribution: str = "") -> Pack:
-    """The pack in `folder`. `shown`: what findings call the folder. Raises CakeError with all that is wrong with its files."""
-    shown = shown or str(folder)
-    file = folder / "pack.yaml"
-    if not file.is_file():
-        raise fail("rules/pack", f"'{shown}' is no rule pack: it has no 'pack.yaml'")
-    sink = Sink()
-    node = read(file, f"{shown}/pack.yaml")
-    fields = Fields(node, "a pack", PACK, sink)
-    _schema(fields)
-    name, namespace = fields.text("name"), fields.text("namespace")
-    known = shapes.definitions(fields, {})
-    requires = fields.node_of("requires")
-    needs: tuple[str, ...] = ()
-    if requires is not None:
-        needs = _requires(Fields(requires, "'requires'", ("cake", "packs", "predicates"), sink))
-    rules: dict[str, Rule] = {}
-    version = fields.text("version")
-    files = _rule_files(folder, shown)
-    for path in files:
-        with sink.collecting():
-            rule = load_rule(path, known, f"{shown}/rules/{path.parent.name}/rule.yaml")
-            _belongs(rule, namespace, path.parent.name)
-            rules[rule.id] = replace(rule, pack=name, version=version)
-    suites, removed = _suites(fields), tuple(map(_removed, fields.mappings("removed")))
-    notes = tuple(_note(n, sink) for n in fields.mappings("soundness"))
-    for gone in removed:
-        if gone.id in rules:
-            sink.error("rules/repeated", f"'{gone.id}' is removed and there", rules[gone.id].span)
-    if not files and not removed:
-        sink.error("rules/pack", f"the pack '{name}' has no rules", node.span, fix="a rule stands in 'rules/SLUG/rule.yaml'")
-    sink.stop_if_errors()
-    return Pack(name, namespace, version, fields.text("license", ""), folder, tuple(rules.values()), suites, removed, notes, distribution, needs)
-
-
-def _rule_files(folder: Path, shown: str) -> list[Path]:
-    """The file of each rule. Nothing is passed over: what stands in `rules` is a folder with a `rule.yaml`, else the pack can't be read."""
-    out = []
-    try:
-        for entry in sorted(os.scandir(folder / "rules"), key=lambda e: e.name):
-            file = Path(entry.path, "rule.yaml")
-            if entry.is_dir() and not entry.name.startswith((".", "__")):
-                if "rule.yaml" not in os.listdir(entry.path):
-                    raise fail("rules/pack", f"'{shown}/rules/{entry.name}' has no 'rule.yaml'", fix="write one, or take the folder away")
-                out.append(file)
-            elif entry.name.endswith((".yaml", ".yml")):
-                raise fail(
-                    "rules/pack",
-                    f"'{shown}/rules/{entry.name}' stands in no folder",
-                    fix=f"a rule stands in 'rules/{Path(entry.name).stem}/rule.yaml'",
-                )
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise fail("rules/pack", f"'{error.filename}' can't be read: {error.strerror}") from None
-    return out
-
-
-def _belongs(rule: Rule, namespace: str, folder: str) -> None:
-    if rule.id.partition("/")[0] != namespace:
-        raise fail("rules/id", f"'{rule.id}' is not in the pack's namespace '{namespace}'", rule.span)
-    if rule.id.partition("/")[2] != folder:
-        raise fail("rules/id", f"'{rule.id}' stands in the folder '{folder}'", rule.span, fix="a rule's folder has its slug as name")
-
-
-def _requires(fields: Fields) -> tuple[str, ...]:
-    """The packs that must be there too."""
-    from cake_core.rules.predicates import SIGNATURES
-
-    for name in fields.texts("predicates"):
-        if name not in SIGNATURES:
-            raise fail(
-                "rules/pack",
-                f"this version has no predicate '{name}'",
-                fields.node.get("predicates").span,
-                why="without it the pack would say less than it promises",
-            )
-    if (found := fields.node_of("cake")) is not None:
-        _range(fields.text("cake"), found)
-    return fields.texts("packs")
-
-
-def _range(text: str, node: Node) -> None:
-    """`>=0.1,<0.4` against this version."""
-    from cake_core import __version__
-
-    own = tuple(int(n) for n in re.findall(r"\d+", __version__)[:3])
-    for part in (p.strip() for p in text.split(",")):
-        found = re.fullmatch(r"(>=|<=|==|<|>)\s*(\d+(?:\.\d+){0,2})", part)
-        if not found:
-            raise fail("rules/value", f"'{part}' is no bound of a version", node.span, fix='write ">=0.1,<0.4"')
-        bound = tuple(map(int, found.group(2).split(".")))
-        mine = own[: len(bound)] if found.group(1) in ("==",) else own
-        bound = bound + (0,) * (len(mine) - len(bound))
-        if not {">=": mine >= bound, "<=": mine <= bound, "==": mine == bound, "<": mine < bound, ">": mine > bound}[found.group(1)]:
-            raise fail("rules/pack", f"the pack asks for Cake {text}, this is {__version__}", node.span)
-
-
-def _suites(fields: Fields) -> dict[str, tuple[dict[str, str], ...]]:
-    out = {}
-    kinds = {"status": Status, "precision": Precision, "kind": Kind, "level": Level}
-    for key, node in fields.entries("suites"):
-        holder = Fields(Mapping(((key, node),), key.span), "'suites'", (str(key.value),), fields.sink)
-        selectors = []
-        for one in holder.mappings(str(key.value)):
-            inner = Fields(one, "a selector", SUITE, fields.sink)
-            selectors.append({str(k.value): str(inner.one_of(str(k.value), kinds[str(k.value)])) for k, _ in one.entries if k.value in kinds})
-        out[str(key.value)] = tuple(selectors)
-    if "default" not in out:
-        raise fail(
-            "rules/pack",
-            "the pack has no suite 'default'",
-            (fields.node_of("suites") or fields.node).span,
-            why="`cake check` and `cake build` judge the rules of that suite: of this pack, none",
-            fix="write suites: {default: [{status: stable}]}",
-        )
-    return out
-
-
-def _removed(node: Mapping) -> Removed:
-    fields = Fields(node, "a removed rule", ("id", "since", "reason", "replaced_by"), Sink())
-    return Removed(fields.text("id"), fields.text("since"), fields.text("reason"), fields.text("replaced_by", "") or None)
-
-
-def _note(node: Mapping, sink: Sink) -> Note:
-    fields = Fields(node, "a soundness note", ("version", "rules", "note"), sink)
-    return Note(fields.text("version"), fields.texts("rules"), fields.text("note"))
-
-
-def digest(folder: Path) -> str:
-    """sha256 over the names and bytes of a pack's files."""
-    whole = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        data = path.read_bytes()
-        whole.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
-    return whole.hexdigest()

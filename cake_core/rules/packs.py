@@ -2,20 +2,22 @@
 
 A pack is data: its package is found and never imported, so none of its code runs. A checkout that was never installed has its own
 packs by the `pyproject.toml` beside the package. A pack that can't be read is an error, since a pack left out would be a
-proof that was not made.
+proof that was not made; the error names the distribution that brings the pack.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from cake_core.diagnostics import Sink, fail
+from cake_core.diagnostics import CakeError, Sink, fail
 from cake_core.frozen import frozen
 from cake_core.plugins.installed import distributions
-from cake_core.rules.load import load_pack
+from cake_core.rules.packfile import load_pack
 from cake_core.rules.schema import Pack, Rule, Status
+from cake_core.rules.versions import admits
 
 GROUP = "cake.rule_packs"
 DISTRIBUTION = "cake-compiler"
@@ -34,9 +36,11 @@ class Offer:
 
     @property
     def folder(self) -> Path | None:
-        """Where its files lie; None if nobody knows. Nothing is imported."""
+        """Where its files lie; None if nobody knows. Nothing is imported: of a package inside of another one the outer one would be."""
         if self.checkout is not None:
             return self.checkout
+        if not self.package.isidentifier():
+            return None
         try:
             spec = find_spec(self.package)
         except (ImportError, ValueError):
@@ -71,22 +75,37 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
     found: list[Pack] = []
     for offer in offers():
         with sink.collecting():
-            folder = offer.folder
-            if folder is None:
-                raise fail(
-                    "rules/pack",
-                    f"the pack '{offer.name}' of {offer.distribution} is not there: package '{offer.package}' has no 'pack.yaml'",
-                    fix="reinstall it",
-                )
-            found.append(_loaded(folder, offer.package, offer.distribution, _stamp(folder)))
-    others = [*folders, *_local(local)]
-    for folder in others:
+            found.append(_offered(offer))
+    for folder in (*folders, *_local(local)):
         with sink.collecting():
-            found.append(_loaded(Path(folder), str(folder), str(folder), _stamp(Path(folder))))
+            found.append(_loaded(Path(folder), str(folder), "", _stamp(Path(folder))))
     _unique(found, sink)
-    _complete(found, sink)
+    if not sink.errors:  # a pack that can't be read is there, and need not be installed
+        _complete(found, sink)
     sink.stop_if_errors()
     return tuple(sorted(found, key=lambda p: p.name))
+
+
+def _offered(offer: Offer) -> Pack:
+    """The pack of an entry point. Raises CakeError, each message with the distribution that has to be mended."""
+    folder = offer.folder
+    if folder is None:
+        plain = offer.package.isidentifier()
+        raise fail(
+            "rules/pack",
+            f"the pack '{offer.name}' of {offer.distribution} is not there: "
+            + (f"package '{offer.package}' has no 'pack.yaml'" if plain else f"'{offer.package}' is no package at the top"),
+            fix="reinstall it" if plain else 'an entry point of a pack is NAME = "PACKAGE"',
+        )
+    try:
+        pack = _loaded(folder, offer.package, offer.distribution, _stamp(folder))
+    except CakeError as error:
+        raise CakeError(*(replace(d, message=f"{d.message} (in a pack of {offer.distribution})") for d in error.diagnostics)) from None
+    if pack.name != offer.name:
+        raise fail(
+            "rules/pack", f"{offer.distribution} offers a pack '{offer.name}', and what is there is called '{pack.name}'", fix="give both one name"
+        )
+    return pack
 
 
 def _local(folder: Path | None) -> list[Path]:
@@ -116,19 +135,32 @@ def _unique(packs: list[Pack], sink: Sink) -> None:
             if (other := seen.setdefault(getattr(p, what), p)) is not p:
                 sink.error(
                     "rules/repeated",
-                    f"two packs have the {what} '{getattr(p, what)}'",
-                    why=f"from {other.distribution} and {p.distribution}",
+                    f"two packs have the {what} '{getattr(p, what)}': of {other.source} and of {p.source}",
+                    why="a rule is found by its id, which has the namespace of its pack",
                     fix="take one of them away",
                 )
+    there = {r.id: p for p in packs for r in p.rules}
+    taken: dict[str, Rule] = {}
+    for own, rule, old in ((p, r, id) for p in packs for r in p.rules for type, id in r.related if type == "renamed"):
+        said = f"'{rule.id}' of {own.source} is to be '{old}' renamed, which "
+        why = "who named the old rule would get another one"
+        if old in there:
+            sink.error("rules/repeated", f"{said}{there[old].source} has", rule.span, why=why, fix="take the old rule away, or leave 'renamed' out")
+        elif (other := taken.setdefault(old, rule)) is not rule:
+            sink.error("rules/repeated", f"{said}'{other.id}' is to be as well", rule.span, why=why, fix="leave one 'renamed' out")
 
 
 def _complete(packs: list[Pack], sink: Sink) -> None:
-    there = {p.name for p in packs}
+    there = {p.name: p for p in packs}
     for p in packs:
-        for name in sorted(set(p.needs) - there):
-            sink.error(
-                "rules/pack", f"the pack '{p.name}' asks for the pack '{name}', which is not there", fix="install it, or name its folder with --pack"
-            )
+        for need in p.needs:
+            asks = f"the pack '{p.name}' of {p.source} asks for the pack '{need.name}'"
+            other = there.get(need.name)
+            if other is None:
+                sink.error("rules/pack", f"{asks}, which is not there", fix="install it, or name its folder with --pack")
+            elif need.range and not admits(need.range, other.version):
+                what = f"{asks} {need.range}, there is {other.version} of {other.source}"
+                sink.error("rules/pack", what, fix="install versions of the two that fit")
 
 
 @frozen
@@ -157,4 +189,8 @@ def selected(packs: tuple[Pack, ...], suite: str = "default") -> tuple[Rule, ...
 
 
 def _fits(rule: Rule, selector) -> bool:
-    return all(str(getattr(rule, key)) == value for key, value in selector.items())
+    """Whether a selector takes a rule: a deprecated one wherever it takes a stable one, since it still has to hold."""
+    return all(
+        value == str(getattr(rule, key)) or key == "status" and value == "stable" and rule.status is Status.DEPRECATED
+        for key, value in selector.items()
+    )

@@ -25,13 +25,13 @@ class Level(StrEnum):
 
 
 class Status(StrEnum):
-    """How mature a rule is. A draft runs if it is named, a preview if previews are asked for; findings of a preview fail nothing."""
+    """How mature a rule is. A draft runs if it is named, a preview if previews are asked for; findings of both fail nothing. A deprecated
+    rule is judged as a stable one until it is gone. What is removed is no rule but an entry of its pack, `Removed`."""
 
     DRAFT = "draft"
     PREVIEW = "preview"
     STABLE = "stable"
     DEPRECATED = "deprecated"
-    REMOVED = "removed"
 
 
 class Kind(StrEnum):
@@ -125,7 +125,8 @@ class Author:
 @frozen
 class Rule:
     """One rule. `path`: its file; `pack` and `version`: whose. `at`: the variable at whose fact a finding stands; `also`: further
-    places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `category`: of its findings; `fix`: the advice in general; `capabilities`: without which it does not apply."""
+    places with what is there; `detail`: what in this kernel is the reason; `covers`: safety categories that are proved where this rule, and all others that cover them, is; `category`: of its findings; `fix`: the advice in general; `capabilities`: without which it does not apply;
+    `related`: (type, id); `until` and `replaced_by`: of a deprecated rule, the version that is without it, and what to use."""
 
     id: str
     title: str
@@ -156,11 +157,14 @@ class Rule:
     authors: tuple[Author, ...] = ()
     pack: str = ""
     version: str = ""
+    related: tuple[tuple[str, str], ...] = ()
+    until: str = ""
+    replaced_by: str = ""
 
 
 @frozen
 class Removed:
-    """A rule that is no more: what a waiver of it is told."""
+    """A rule that is no more: what whoever names it is told. `since`: the version of the pack that is without it; its id is never used again."""
 
     id: str
     since: str
@@ -178,8 +182,17 @@ class Note:
 
 
 @frozen
+class Need:
+    """A pack that must be there too. `range`: of its versions, "" for any."""
+
+    name: str
+    range: str = ""
+
+
+@frozen
 class Pack:
-    """A pack. `suites`: name to selectors, each a mapping of status, precision and kind to a value. `distribution`: who brings it. `needs`: packs that must be there too."""
+    """A pack. `suites`: name to selectors, each a mapping of status, precision, kind and level to a value. `distribution`: who brings it, "" of
+    a folder that was named or is the project's."""
 
     name: str
     namespace: str
@@ -191,4 +204,9 @@ class Pack:
     removed: tuple[Removed, ...] = ()
     soundness: tuple[Note, ...] = ()
     distribution: str = ""
-    needs: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """Where it is from, for a person: the distribution, or the folder."""
+        return self.distribution or self.folder.as_posix()

@@ -249,7 +249,7 @@ def test_packs_of_the_project_and_the_command_are_found(pack, tmp_path):
 
 def test_two_packs_of_one_name_are_refused(pack):
     found = refused(find_packs, (pack(PACK, "one", once=RULE), pack(PACK, "two", once=RULE)), None)
-    assert {d.code for d in found} == {"rules/repeated"} and all("one" in d.why and "two" in d.why for d in found)
+    assert {d.code for d in found} == {"rules/repeated"} and all("one" in d.message and "two" in d.message for d in found)
 
 
 @pytest.mark.parametrize(
