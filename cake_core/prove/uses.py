@@ -61,14 +61,16 @@ def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
     for run in cuts.protocol.runs.values():
         for site in run.sites:
             if site.event is event and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
-                out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent)]
+                out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent, cuts.facts.pair)]
     return out
 
 
-def memories(access: Access, agent: Agent) -> tuple[int, ...]:
-    """Ranks of the CTAs whose memory an access touches."""
+def memories(access: Access, agent: Agent, pair: bool) -> tuple[int, ...]:
+    """Ranks of the CTAs whose memory an access touches: an engine that serves a pair of CTAs touches that of both (PTX ISA, tcgen05, CTA pair)."""
     if isinstance(access.completion, WithBytes) and access.mode is Mode.WRITE and access.completion.mask is not None:
         return destinations(access.completion, agent)
+    if access.cta is None and pair and isinstance(access.completion, WithCommit):
+        return (agent.cta & ~1, agent.cta | 1)
     if access.cta is None:
         return (agent.cta,)
     if not isinstance(access.cta, Int):
