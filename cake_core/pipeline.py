@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from cake_core import __version__, artifact
 from cake_core.architecture import Architecture
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
-from cake_core.check import checked
+from cake_core.check import Checked, checked
 from cake_core.check.safety import Account
+from cake_core.check.suppressions import Waivers, allows_of
 from cake_core.derive import derive
-from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, fail
+from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, Sink, Suppressed, fail
 from cake_core.elaborate import constants, elaborate
 from cake_core.frozen import frozen
 from cake_core.ir.formula import formula
@@ -51,6 +52,7 @@ class Build:
     manifest: Manifest
     files: dict[str, bytes]
     account: Account  # what is proved and what is not
+    suppressed: tuple[Suppressed, ...] = ()  # findings that are let pass
 
 
 def build(
@@ -65,6 +67,7 @@ def build(
     book: Rulebook | None = None,
     prove: bool = False,
     allow_unproved: Collection[str] = (),
+    counted: Collection[str] = (),
     cores: int = 1,
     violated: bool = False,
     on_step=lambda step: None,
@@ -75,7 +78,8 @@ def build(
     exact name; may be left out where it has one.
     `overrides`: constants by name. `book`: the rules to judge; without it the default suites of the packs that are there. `prove`: ask the prover
     what rules ask, and refuse a kernel of which a safety category is left unproved, those in `allow_unproved` excepted; without it those rules are
-    left out, and all that they cover is allowed to be unproved. Either way the manifest says what is. `cores`: 2 lets a copy of this process prove
+    left out, and all that they cover is allowed to be unproved. Either way the manifest says what is. `counted`: rules whose
+    findings a baseline counts, which end nothing. `cores`: 2 lets a copy of this process prove
     its half. `violated`, for tests of what goes wrong on
     hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
     `on_step` is told the name of each step as it starts.
@@ -86,8 +90,10 @@ def build(
 
     on_step("check")
     book = book or rulebook()
-    judged = checked(typed, registry, target, book, prover(cores) if prove else None, allow_unproved)
-    findings += judged.findings
+    sink = Sink()
+    waivers = Waivers(allows_of(source, book, sink), frozenset(counted))
+    judged = checked(typed, registry, target, book, prover(cores) if prove else None, allow_unproved, waivers)
+    findings += [*sink.items, *judged.findings]
     wrong = tuple(sorted({d.code for d in findings if d.severity is Severity.ERROR}))
     if wrong and not violated:
         raise CakeError(*findings)
@@ -106,10 +112,11 @@ def build(
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
     manifest, files = artifact_files(
-        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged.account, wrong
+        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged, wrong
     )
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
-    return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files, judged.account)
+    of = (judged.account, judged.suppressed)
+    return Build(source, program, target, schedule, derived, typed, lowered, assembled, diagnostics, derived_text, manifest, files, *of)
 
 
 @frozen
@@ -209,7 +216,7 @@ def _listed(names) -> str:
 
 
 def artifact_files(
-    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, account: Account, violated
+    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, judged: Checked, violated
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
@@ -240,9 +247,10 @@ def artifact_files(
         roles=tuple(role_record(r) for r in lowered.plan.roles),
         shared_map=shared_map(lowered.plan),
         pipelines=pipelines(schedule, lowered.plan),
-        unproved=account.unproved,
-        allowed_unproved=account.allowed,
+        unproved=judged.account.unproved,
+        allowed_unproved=judged.account.allowed,
         violated=violated,
+        suppressed=tuple({"rule": s.rule, "line": s.finding.span.line, "reason": s.reason} for s in judged.suppressed if s.at is not None),
         compiler=compiler(registry, book, assembled),
         hashes=hashes,
         assembled=usage(assembled) if assembled else None,

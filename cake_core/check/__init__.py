@@ -13,7 +13,8 @@ from cake_core.architecture import Architecture
 from cake_core.check import aliases, groups, registers
 from cake_core.check.safety import Account, account, not_analysed, told
 from cake_core.check.subject import Subject
-from cake_core.diagnostics import Diagnostic, Sink
+from cake_core.check.suppressions import Waivers
+from cake_core.diagnostics import Diagnostic, Sink, Suppressed
 from cake_core.facts import Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
@@ -29,10 +30,11 @@ def check(
 
 @frozen
 class Checked:
-    """`account`: which safety categories are proved."""
+    """`account`: which safety categories are proved. `suppressed`: findings that are let pass."""
 
     findings: list[Diagnostic]
     account: Account = Account()
+    suppressed: tuple[Suppressed, ...] = ()
 
 
 def checked(
@@ -42,26 +44,28 @@ def checked(
     book: Rulebook | None = None,
     prover: Callable[[Rows, tuple[Rule, ...]], Predicates] | None = None,
     allow: Collection[str] = (),
+    waivers: Waivers | None = None,
 ) -> Checked:
     """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups, then what has to be
     proved and is not.
 
     `book`: the rules, without it the default suites. `prover` makes who answers predicates for a kernel's rows; without one the rules
-    that ask them are left out, and what they cover is unproved without a word. `allow`: safety categories that may be. Raises CakeError
-    where a pack can't be read.
+    that ask them are left out, and what they cover is unproved without a word. `allow`: safety categories that may be. `waivers`: findings
+    that are let pass. Raises CakeError where a pack can't be read.
     """
     book = book or rulebook()
-    sink, of = Sink(), Account()
+    sink, of, passed = Sink(), Account(), []
     with sink.collecting():
         rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
         rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
         asked = prover(rows, rules) if prover is not None else None
         try:
-            found = judge(rules, rows, asked)
+            found = judge(rules, rows, asked, most=None)
         finally:
             if asked is not None:
                 asked.close()
-        sink.add(*told(found, allow))
+        shown, passed = (waivers or Waivers()).split(found)
+        sink.add(*told(shown, allow))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):
             with sink.collecting():
@@ -69,4 +73,4 @@ def checked(
         of = account(book.rules, found, rows)
         if asked is not None and not sink.errors:  # what is violated is mended first
             sink.add(*not_analysed(of, found, rows, allow))
-    return Checked(sink.items, of)
+    return Checked(sink.items, of, tuple(passed))

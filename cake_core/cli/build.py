@@ -11,7 +11,7 @@ import click
 
 from cake_core.cli import exits
 from cake_core.cli.host import registry
-from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, table
+from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, suppressed_lines, table
 from cake_core.cli.proofs import proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
@@ -152,7 +152,7 @@ def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output
         folder = Path(output) if output else Path("out", f"{built.manifest.kernel}.{built.manifest.arch}")
         write_artifact(folder, built.files)
     if format in MACHINE or emit:
-        print_findings(findings, sources, format, packs=packs, builds=[build_object(built, folder)])
+        print_findings(findings, sources, format, packs=packs, suppressed=built.suppressed, builds=[build_object(built, folder)])
     else:
         print_findings(findings, sources, format)
         report(built, folder)
@@ -164,6 +164,7 @@ def compile_kernel(
 ) -> tuple[Build, tuple[Diagnostic, ...]]:
     """Build in memory: (Build, findings). `cubin`: needed, not needed, or None: where there is an assembler. `allowed`: safety categories that may
     be unproved. Raises CakeError."""
+    from cake_core.check.suppressions import unused
     from cake_core.pipeline import build
     from cake_core.prove.beside import cores
 
@@ -171,7 +172,9 @@ def compile_kernel(
     with progress(f"building {source.name}", quiet) as on_step:
         how = {"assembler": assembler, "book": book, "prove": True, "cores": cores(), "allow_unproved": allowed}
         built = build(source, registry(), arch, overrides, kernel=kernel, on_step=on_step, **how)
-    return built, (*registry().problems(), *missing, *built.diagnostics)
+    alone = len(built.program.kernels) == 1 and len(built.program.kernels[0].targets) == 1  # no other one may need what this does not
+    useless = unused(source, book, built.suppressed) if alone else ()
+    return built, (*registry().problems(), *missing, *built.diagnostics, *useless)
 
 
 def write_artifact(folder: Path, files: dict[str, bytes]) -> None:
@@ -233,7 +236,7 @@ def report(built, folder: Path) -> None:
             f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n"
         )
     click.echo("Proof")
-    click.echo("\n".join(proof_lines([proof_object(built)])).partition("\n")[2] + "\n")
+    click.echo("\n".join([*proof_lines([proof_object(built)]), *suppressed_lines(built.suppressed)]).partition("\n")[2] + "\n")
     click.echo(f"Wrote {folder}")
     for name, data in sorted(built.files.items()):
         click.echo(f"  {name:<14} {len(data):>8} bytes")

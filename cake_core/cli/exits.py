@@ -19,7 +19,7 @@ ENGINE_CODES = {
     "runtime/no-gpu",
 }
 #: Findings of an engine's namespace that are of a text nevertheless.
-OF_A_TEXT = {"rules/example", "rules/not-analysed", "rules/undecided"}
+OF_A_TEXT = {"rules/example", "rules/not-analysed", "rules/undecided"} | {"rules/baseline-stale", "rules/suppression", "rules/suppression-refused"}
 
 
 def code_of(diagnostics: Iterable[Diagnostic]) -> int:

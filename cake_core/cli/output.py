@@ -5,13 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from cake_core.diagnostics.model import Diagnostic
+from cake_core.diagnostics.model import Diagnostic, Suppressed
 from cake_core.diagnostics.render import FORMATS, in_order, render
 from cake_core.source import Source
 
@@ -39,16 +40,23 @@ def is_terminal(stream) -> bool:
 
 
 def print_findings(
-    diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source], format: str, to_stdout: bool = False, packs: tuple[str, ...] = (), **more
+    diagnostics: Iterable[Diagnostic],
+    sources: Mapping[str, Source],
+    format: str,
+    to_stdout: bool = False,
+    packs: tuple[str, ...] = (),
+    suppressed: Sequence[Suppressed] = (),
+    **more,
 ) -> None:
     """Findings: for a person to stderr (stdout where they are what was asked for), for a program to stdout.
 
-    `packs`: folders of packs whose rules may be told. `more` goes into the JSON document only.
+    `packs`: folders of packs whose rules may be told. `suppressed`: findings that are let pass, of which only JSON and SARIF speak. `more` goes
+    into the JSON document only.
     """
     if format == "json":
         from cake_core.diagnostics.json import document, dumps
 
-        click.echo(dumps(document(in_order(diagnostics), **more)), nl=False)
+        click.echo(dumps(document(in_order(diagnostics), suppressed, **more)), nl=False)
         return
     stream = sys.stdout if to_stdout or format in MACHINE else sys.stderr
     color = colored(stream)
@@ -57,7 +65,14 @@ def print_findings(
         from cake_core.cli.host import catalogue
 
         rules = catalogue(packs)
-    click.echo(render(diagnostics, sources, format, color, rules), nl=False, file=stream, color=color)
+    click.echo(render(diagnostics, sources, format, color, rules, suppressed), nl=False, file=stream, color=color)
+
+
+def suppressed_lines(passed: Sequence[Suppressed]) -> Iterator[str]:
+    """What is let pass, in words: a line a rule and reason."""
+    counts = Counter((s.rule, s.reason) for s in passed)
+    for (rule, reason), n in sorted(counts.items()):
+        yield f"  let pass  {n} finding{'s' if n != 1 else ''} of {rule}: {reason}"
 
 
 def read_source(path: str) -> Source:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cake_core.diagnostics.categories import category_of
-from cake_core.diagnostics.model import Diagnostic, Severity, Witness
+from cake_core.diagnostics.model import Diagnostic, Severity, Suppressed, Witness
 from cake_core.source import Source, Span
 
 SCHEMA_VERSION = 1
@@ -40,13 +40,18 @@ def diagnostic_object(d: Diagnostic) -> dict:
     }
 
 
-def document(diagnostics: Sequence[Diagnostic], **more) -> dict:
+def suppressed_object(s: Suppressed) -> dict:
+    return {"rule": s.rule, "kind": s.kind, "reason": s.reason, "at": span_object(s.at), "diagnostic": diagnostic_object(s.finding)}
+
+
+def document(diagnostics: Sequence[Diagnostic], suppressed: Sequence[Suppressed] = (), **more) -> dict:
     """The whole document. `more`: what a command adds (`builds`, `runs`), as the schema lists it."""
     failed = any(d.severity is Severity.ERROR for d in diagnostics)
     return {
         "schema_version": SCHEMA_VERSION,
         "outcome": "errors" if failed else "clean",
         "diagnostics": [diagnostic_object(d) for d in diagnostics],
+        **({"suppressed": [suppressed_object(s) for s in suppressed]} if suppressed else {}),
         **more,
     }
 
@@ -55,5 +60,5 @@ def dumps(value) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool) -> str:
-    return dumps(document(diagnostics))
+def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool, suppressed: Sequence[Suppressed] = ()) -> str:
+    return dumps(document(diagnostics, suppressed))

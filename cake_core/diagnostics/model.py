@@ -66,6 +66,18 @@ class Diagnostic:
     category: str | None = None
 
 
+@frozen
+class Suppressed:
+    """A finding that is let pass, and `reason`. `rule`: whose it is; `kind`: SARIF's word for who lets it, "inSource", a comment of the text at
+    `at`, or "external", a baseline."""
+
+    finding: Diagnostic
+    rule: str
+    kind: str
+    reason: str
+    at: Span | None = None
+
+
 class CakeError(Exception):
     """Carries findings up to the face; never shown as a traceback."""
 

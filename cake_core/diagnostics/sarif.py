@@ -10,7 +10,7 @@ from cake_core import __version__
 from cake_core.diagnostics.catalog import Entry, core_table
 from cake_core.diagnostics.categories import category_of
 from cake_core.diagnostics.json import witness_object
-from cake_core.diagnostics.model import Diagnostic, Severity, Witness
+from cake_core.diagnostics.model import Diagnostic, Severity, Suppressed, Witness
 from cake_core.diagnostics.text import shown
 from cake_core.source import Source, Span
 
@@ -64,14 +64,28 @@ def result(d: Diagnostic, index: int) -> dict:
     }
 
 
-def render(diagnostics: Sequence[Diagnostic], sources: Mapping[str, Source], color: bool, rules: Mapping[str, Entry] | None = None) -> str:
+def suppression(s: Suppressed) -> dict:
+    place = {"location": location(s.at)} if s.at is not None and s.at.line else {}
+    return {"kind": s.kind, "justification": s.reason, **place}
+
+
+def render(
+    diagnostics: Sequence[Diagnostic],
+    sources: Mapping[str, Source],
+    color: bool,
+    rules: Mapping[str, Entry] | None = None,
+    suppressed: Sequence[Suppressed] = (),
+) -> str:
     rules = {code: rule(entry) for code, entry in (core_table() if rules is None else rules).items()}
-    for d in diagnostics:  # a third party's code without an entry is still a rule of the log
+    for d in (*diagnostics, *(s.finding for s in suppressed)):  # a third party's code without an entry is still a rule of the log
         rules.setdefault(d.code, {"id": d.code})
     index = {code: i for i, code in enumerate(rules)}
     run = {
         "tool": {"driver": {"name": "cake", "version": __version__, "rules": list(rules.values())}},
         "columnKind": "unicodeCodePoints",
-        "results": [result(d, index[d.code]) for d in diagnostics],
+        "results": [
+            *(result(d, index[d.code]) for d in diagnostics),
+            *(result(s.finding, index[s.finding.code]) | {"suppressions": [suppression(s)]} for s in suppressed),
+        ],
     }
     return json.dumps({"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

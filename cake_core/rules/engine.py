@@ -31,8 +31,8 @@ CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold tog
 MOST = 20
 
 
-def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None) -> list[Verdict]:
-    """Verdicts of every rule, in the order of the rules. Raises nothing."""
+def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None, most: int | None = MOST) -> list[Verdict]:
+    """Verdicts of every rule, in the order of the rules, at most `most` bad ones each. Raises nothing."""
     predicates = predicates or Unanswered()
 
     @cache
@@ -42,7 +42,7 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
         standing = predicates.may_hold(kernel).standing if kernel is not None else Standing.UNKNOWN
         return None if standing is Standing.UNKNOWN else standing is Standing.VIOLATED
 
-    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory)]
+    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory)[:most]]
 
 
 def asking(rule: Rule) -> bool:
@@ -63,7 +63,7 @@ def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callabl
         return [Verdict(rule, Outcome.INAPPLICABLE, answer=unknown("the target lacks what the rule is about"))]
     bad = [v for v in found if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)]
     if bad:
-        return _distinct(bad)[:MOST]
+        return _distinct(bad)
     matched = sum(v.matches for v in found)
     return [Verdict(rule, Outcome.PROVED if matched else Outcome.INAPPLICABLE, answer=PROVED if matched else None, matches=matched)]
 

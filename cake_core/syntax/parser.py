@@ -46,6 +46,11 @@ def parse_tokens(source: Source) -> tuple[Program, Lexed]:
     return program, lexed
 
 
+def lexed(source: Source) -> Lexed:
+    """The tokens and comments of a text that was parsed before."""
+    return _machine()[1].lex(source)
+
+
 def reserved_words() -> frozenset[str]:
     """The words that can not be names."""
     return frozenset(_machine()[0].keywords)
