@@ -1,0 +1,74 @@
+"""A version of a repository's rule packs and kernels on the disk, where packs are loaded and texts are judged from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from cake_core.diagnostics import CakeError, Diagnostic
+from cake_core.frozen import frozen
+from cake_core.review.git import Repository, Version
+from cake_core.rules import Pack, load_pack
+
+#: The folder of a repository whose kernels every rule must leave as they are.
+ZOO = "kernels"
+
+
+@frozen
+class Held:
+    """A pack of a version: its folder from the repository's root on, the pack or why it can't be read, and the bytes of its files by path
+    inside the folder."""
+
+    folder: str
+    pack: Pack | None
+    findings: tuple[Diagnostic, ...]
+    files: dict[str, bytes]
+
+
+@frozen
+class Snapshot:
+    """`place`: where the files are. `odd`: paths inside of packs, or that lead to one, that are no regular files, with what they are."""
+
+    place: Path
+    held: tuple[Held, ...]
+    odd: tuple[tuple[str, str], ...]
+    zoo: tuple[Path, ...]
+
+    def told(self, d: Diagnostic) -> Diagnostic:
+        """A finding as of the repository: it names no folder of ours."""
+        prefix = f"{self.place}/"
+
+        def shown(span):
+            return replace(span, file=span.file.removeprefix(prefix)) if span is not None else None
+
+        related = tuple(replace(r, span=shown(r.span)) for r in d.related)
+        return replace(d, message=d.message.replace(prefix, ""), span=shown(d.span), related=related)
+
+
+def pack_folders(version: Version) -> tuple[str, ...]:
+    """Folders with a `pack.yaml`, those below a folder `tests` excepted: packs that tests are made of."""
+    found = (e.path.rpartition("/")[0] for e in version.entries if e.path.rpartition("/")[2] == "pack.yaml")
+    return tuple(sorted(f for f in found if "tests" not in f.split("/")))
+
+
+def snapshot(repository: Repository, version: Version, folders: tuple[str, ...], into: Path, zoo: bool = True) -> Snapshot:
+    """Write the packs in `folders` and the zoo of a version below `into`, and load them. Raises GitError."""
+    into = into.resolve()
+    into.mkdir(parents=True, exist_ok=True)
+    repository.write(version, (*folders, *((ZOO,) if zoo else ())), into)
+    held = tuple(_held(into, f) for f in folders if (into / f / "pack.yaml").is_file())
+    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and any(_touches(e.path, f) for f in (*folders, ZOO)))
+    return Snapshot(into, held, odd, tuple(sorted((into / ZOO).rglob("*.cake"))) if zoo else ())
+
+
+def _touches(path: str, folder: str) -> bool:
+    return not folder or f"{path}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{path}/")
+
+
+def _held(root: Path, folder: str) -> Held:
+    place = root / folder
+    files = {p.relative_to(place).as_posix(): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+    try:
+        return Held(folder, load_pack(place, folder or ".", folder or "."), (), files)
+    except CakeError as error:
+        return Held(folder, None, error.diagnostics, files)

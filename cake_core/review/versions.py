@@ -1,0 +1,53 @@
+"""Versions of packs: which step a change asks for.
+
+For a verifier the dangerous direction is loosening: it is a major step, as removing and renaming are. New rules and tighter ones are minor, words are a
+patch. Below 1.0 a major step is a minor one; the soundness note is asked for all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
+
+
+class Step(IntEnum):
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+def parsed(text: str) -> tuple[int, int, int] | None:
+    """`1.2` is 1.2.0; None for what is no version."""
+    found = VERSION.fullmatch(text)
+    return None if found is None else tuple(int(n or 0) for n in found.groups())
+
+
+def step(old: str, new: str) -> Step | None:
+    """The step from one version to another; None where that is none, or backwards."""
+    a, b = parsed(old), parsed(new)
+    if a is None or b is None or b < a:
+        return None
+    if a == b:
+        return Step.NONE
+    return Step.MAJOR if a[0] != b[0] else Step.MINOR if a[1] != b[1] else Step.PATCH
+
+
+def asked(old: str, change: Step) -> Step:
+    """The step that a change asks of a pack of this version."""
+    found = parsed(old)
+    return min(change, Step.MINOR) if found is not None and found[0] == 0 else change
+
+
+def next_version(old: str, change: Step) -> str:
+    """The least version that is enough."""
+    found = parsed(old)
+    if found is None:
+        return old
+    a, b, c = found
+    return {Step.NONE: f"{a}.{b}.{c}", Step.PATCH: f"{a}.{b}.{c + 1}", Step.MINOR: f"{a}.{b + 1}.0", Step.MAJOR: f"{a + 1}.0.0"}[asked(old, change)]
