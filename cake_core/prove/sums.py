@@ -25,7 +25,7 @@ class Family:
     index: str
     outer: tuple[str, ...]
     step: z3.ArithRef
-    least: int  # of one step
+    least: int  # number that no step is below; -1: some may be negative
     invariant: bool  # the step does not depend on the iteration
 
     def at(self, n: z3.ArithRef) -> z3.ArithRef:
@@ -122,9 +122,17 @@ class Sums:
             if (like := self._alike(step, own)) is not None:
                 return like
             met = set(ITERATION.findall(text))
-            least = next((c for c in (1, 0) if self.holds(step >= c, z3.Int(own) >= 0)), -1)
-            self.families[key] = Family(key, own, tuple(sorted(met - {own})), step, least, own not in met)
+            self.families[key] = Family(key, own, tuple(sorted(met - {own})), step, self._least(step, z3.Int(own) >= 0), own not in met)
         return self.families[key], 0
+
+    def _least(self, step: z3.ArithRef, inside: z3.BoolRef) -> int:
+        """The largest number that no step is below, by doubling and then by halves; -1 where 0 is none."""
+        least = -1
+        for c in (0, 1, 2, 4, 8, 16):
+            if not self.holds(step >= c, inside):
+                break
+            least = c
+        return next((c for c in range(2 * least - 1, least, -1) if least > 1 and self.holds(step >= c, inside)), least)
 
     def _alike(self, step: z3.ArithRef, index: str) -> tuple[Family, int] | None:
         """A family of the same loop whose steps are as far from `step` in every iteration, though written differently."""
@@ -171,7 +179,7 @@ class Sums:
                         if self.families[name].least >= 0:
                             out.append(z3.Implies(app.arg(0) >= 0, app >= 0))
                             if self.families[name].least > 0:
-                                out.append(z3.Implies(app.arg(0) >= 0, app >= app.arg(0)))
+                                out.append(z3.Implies(app.arg(0) >= 0, app >= self.families[name].least * app.arg(0)))
                         if self.families[name].invariant:
                             step = work[-1]
                             out += [z3.Implies(z3.And(app.arg(0) >= 0, step == c), app == c * app.arg(0)) for c in (0, 1)]
@@ -223,7 +231,7 @@ class Sums:
             facts = [z3.Implies(m + 1 == n, hi == lo + step)]
             if f.invariant:
                 facts.append(z3.Implies(z3.And(m < n, step == 0), hi == lo))
-                facts.append(z3.Implies(z3.And(m < n, step >= 1), hi >= lo + step + (n - m - 1)))
+                facts.append(z3.Implies(z3.And(m < n, step >= 1), hi >= lo + step + max(f.least, 1) * (n - m - 1)))
             elif f.least >= 0:
                 last = f.step_at(n - 1, outer)
                 facts.append(z3.Implies(m < n, hi >= lo + step + f.least * (n - m - 1)))
