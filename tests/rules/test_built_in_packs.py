@@ -58,6 +58,13 @@ def test_a_good_text_reaches_the_rule_and_keeps_it(id, path, rows_from):
     assert [v.rule.id for v in judge(stable, rows) if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)] == []
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "machine" / "texts").glob("*.cake")), ids=lambda p: p.stem)
+def test_what_the_machine_runs_without_a_fault_breaks_no_rule_about_text(path, rows_from):
+    rules = [r for i, r in RULES.items() if i not in ASKING and r.kind is not Kind.PERFORMANCE and r.status is Status.STABLE]
+    found = judge(rules, rows_from(path.read_text(), path.name))
+    assert [v.rule.id for v in found if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)] == []
+
+
 @pytest.mark.parametrize("id", RULES)
 def test_a_bad_and_a_good_text_differ_in_one_statement(id):
     def distance(a: Path, b: Path) -> int:
