@@ -154,8 +154,9 @@ class Manifest:
     unproved: tuple[str, ...] = ()
     allowed_unproved: tuple[str, ...] = ()  # of these, the ones that a build refuses unless it is told not to
     violated: tuple[str, ...] = ()  # codes of what the verifier refuses in the text: built for a test, and not loaded unless asked to
+    waived: tuple[dict, ...] = ()  # rules of safety or legality that the project has below their level: `rule`, `level`, `reason`, `owner`
     suppressed: tuple[dict, ...] = ()  # findings that a comment of the text lets pass: `rule`, `line`, `reason`
-    compiler: dict = field(default_factory=dict)  # versions of cake, plugins, rule packs, and of the assembler
+    compiler: dict = field(default_factory=dict)  # versions of cake, plugins, rule packs and assembler, the suite, the sha256 of the lock file
     hashes: dict[str, str] = field(default_factory=dict)  # file name to sha256, the source text included
     assembled: dict | None = None  # registers, spills, shared bytes as the assembler reports them
     portable: bool = False  # devices of a higher compute capability run the text, compiled by their driver
@@ -195,7 +196,7 @@ class Manifest:
                     "device_check": DeviceCheck(**{**c, "entry_params": tuple(EntryParamInfo(**e) for e in c["entry_params"])}) if (c := data.get("device_check")) else None,
                     "plan": PlanInfo(**{k: tuple(map(tuple, v)) if k in ("dims", "lets") else v for k, v in data["plan"].items()}) if data["plan"] else None,
                     **{k: tuple(data[k]) for k in ("roles", "shared_map", "pipelines", "unproved")},
-                    **{k: tuple(data.get(k, ())) for k in ("allowed_unproved", "violated", "suppressed")},
+                    **{k: tuple(data.get(k, ())) for k in ("allowed_unproved", "violated", "waived", "suppressed")},
                 }
             )
         except (KeyError, TypeError) as error:

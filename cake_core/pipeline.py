@@ -250,6 +250,7 @@ def artifact_files(
         unproved=judged.account.unproved,
         allowed_unproved=judged.account.allowed,
         violated=violated,
+        waived=tuple(w.to_dict() for w in book.waivers),
         suppressed=tuple({"rule": s.rule, "line": s.finding.span.line, "reason": s.reason} for s in judged.suppressed if s.at is not None),
         compiler=compiler(registry, book, assembled),
         hashes=hashes,
@@ -328,7 +329,8 @@ def pipelines(schedule: Kernel, plan) -> tuple[dict, ...]:
 
 def compiler(registry, book: Rulebook, assembled: Assembled | None) -> dict:
     plugins = {p.name: p.version for p in registry.plugins if p.status is Status.ACTIVE}
-    return {"cake": __version__, "plugins": plugins, "rules": book.versions, "assembler": assembled.assembler.version if assembled else None}
+    of = {"rules": book.versions, "suite": book.suite, "lock": book.lock}
+    return {"cake": __version__, "plugins": plugins, **of, "assembler": assembled.assembler.version if assembled else None}
 
 
 def usage(assembled: Assembled) -> dict:

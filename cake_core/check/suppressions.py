@@ -10,10 +10,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from cake_core.diagnostics import Diagnostic, Severity, Sink, Suppressed
-from cake_core.diagnostics.near import get_close_matches
 from cake_core.frozen import frozen
 from cake_core.rules import Outcome, Rule, Rulebook, Verdict
 from cake_core.rules.engine import MOST
+from cake_core.rules.names import named
 from cake_core.rules.schema import Kind
 from cake_core.source import Source, Span
 
@@ -121,12 +121,8 @@ def refusal(id: str, book: Rulebook, span: Span | None) -> Diagnostic | None:
             why=f"{why}, and what it finds is wrong with the kernel whatever is said of it",
             fix="mend what it finds, and take this away",
         )
-    if (gone := next((g for p in book.packs for g in p.removed if g.id == id), None)) is not None:
-        instead = f"name '{gone.replaced_by}' instead" if gone.replaced_by else "take this away"
-        return Diagnostic("rules/suppression", f"'{id}' was removed in {gone.since}", span, why=gone.reason, fix=instead)
-    near = get_close_matches(id, rules, n=1)
-    fix = f"did you mean '{near[0]}'?" if near else "`cake rules list` lists them; rules of a pack in a folder need --pack"
-    return Diagnostic("rules/suppression", f"no rule is called '{id}'", span, fix=fix)
+    of = named(book.packs, id)
+    return Diagnostic("rules/suppression", of.said, span, why=of.why, fix=of.fix)
 
 
 def unused(source: Source, book: Rulebook, passed: Collection[Suppressed]) -> list[Diagnostic]:

@@ -11,6 +11,7 @@ import click
 
 from cake_core.cli import exits
 from cake_core.cli.host import registry
+from cake_core.cli.judged import Judged, rule_options
 from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, suppressed_lines, table
 from cake_core.cli.proofs import proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
@@ -49,25 +50,6 @@ def parse_setting(text: str) -> tuple[str, int | float | bool]:
         except ValueError:
             continue
     raise click.BadParameter(f"'{value}' is no number, true or false", param_hint="--set")
-
-
-def rule_options(command):
-    """Which rules are judged: --pack, --preview."""
-    command = click.option("--preview", is_flag=True, help="Judge rules in preview too; what they find fails nothing.")(command)
-    return click.option("--pack", "packs", multiple=True, metavar="DIR", help="A folder with a rule pack; may be repeated.")(command)
-
-
-def rules_of(packs: tuple[str, ...] = (), preview: bool = False):
-    """The rules that the options ask for. Raises CakeError where a pack can't be read, or a rule covers what is no category."""
-    from cake_core.check.safety import SAFETY
-    from cake_core.diagnostics import fail
-    from cake_core.rules import rulebook
-
-    book = rulebook(tuple(map(Path, packs)), preview)
-    for rule in (r for p in book.packs for r in p.rules):
-        for name in (c for c in rule.covers if c not in SAFETY):
-            raise fail("rules/value", f"'{rule.id}' covers '{name}', which is no category", rule.span, fix=f"they are: {', '.join(SAFETY)}")
-    return book
 
 
 def _categories(ctx, param, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -125,7 +107,7 @@ def assembler_or_finding(ptxas: str | None, required: bool):
 @click.option("-o", "--output", metavar="PATH", help="Folder of the artifact, or the file of --emit. [default: out/KERNEL.ARCH; stdout]")
 @click.option("--emit", type=click.Choice(tuple(EMITTED)), help="Write this alone, to -o or stdout, instead of an artifact.")
 @format_options
-def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output, emit, format, as_json) -> int:
+def command(file, arch, kernel, settings, allowed, ptxas, judged: Judged, output, emit, format, as_json) -> int:
     """Compile one kernel of FILE ('-' is stdin) to an artifact folder.
 
     Prints roles, shared memory, pipelines, registers, and what is proved for which sizes. A safety category that is not proved is an error.
@@ -140,10 +122,10 @@ def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output
     try:
         source = read_source(file)
         sources[source.name] = source
-        book = rules_of(packs, preview)
+        book = judged.book()
         built, findings = compile_kernel(source, arch, kernel, overrides, ptxas, CUBIN[emit], book, allowed, quiet=format in MACHINE)
     except CakeError as error:
-        print_findings(error.diagnostics, sources, format, packs=packs)
+        print_findings(error.diagnostics, sources, format, packs=judged.packs)
         return exits.code_of(error.diagnostics)
     if emit:
         write_one(built.files[EMITTED[emit]], output)
@@ -152,7 +134,7 @@ def command(file, arch, kernel, settings, allowed, ptxas, packs, preview, output
         folder = Path(output) if output else Path("out", f"{built.manifest.kernel}.{built.manifest.arch}")
         write_artifact(folder, built.files)
     if format in MACHINE or emit:
-        print_findings(findings, sources, format, packs=packs, suppressed=built.suppressed, builds=[build_object(built, folder)])
+        print_findings(findings, sources, format, packs=judged.packs, suppressed=built.suppressed, builds=[build_object(built, folder)])
     else:
         print_findings(findings, sources, format)
         report(built, folder)
@@ -174,7 +156,7 @@ def compile_kernel(
         built = build(source, registry(), arch, overrides, kernel=kernel, on_step=on_step, **how)
     alone = len(built.program.kernels) == 1 and len(built.program.kernels[0].targets) == 1  # no other one may need what this does not
     useless = unused(source, book, built.suppressed) if alone else ()
-    return built, (*registry().problems(), *missing, *built.diagnostics, *useless)
+    return built, (*registry().problems(), *book.notes, *missing, *built.diagnostics, *useless)
 
 
 def write_artifact(folder: Path, files: dict[str, bytes]) -> None:

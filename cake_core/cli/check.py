@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import rule_options, rules_of, settings_of, unproved_option
+from cake_core.cli.build import settings_of, unproved_option
 from cake_core.cli.host import registry
+from cake_core.cli.judged import Judged, rule_options
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source, suppressed_lines
 from cake_core.cli.proofs import explanation_of, print_explanations, proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity, Suppressed
@@ -40,7 +41,7 @@ Examples:
 @unproved_option
 @rule_options
 @format_options
-def command(files, arch, settings, explain_proof, baseline, write_baseline, prune_baseline, allowed, packs, preview, format, as_json) -> int:
+def command(files, arch, settings, explain_proof, baseline, write_baseline, prune_baseline, allowed, judged: Judged, format, as_json) -> int:
     """Run every check on every kernel of FILES ('-' is stdin), for each of its targets; write nothing.
 
     Findings go to stdout, and what is proved for which sizes. A safety category that is not proved is an error. A target whose plugin is not
@@ -54,7 +55,7 @@ def command(files, arch, settings, explain_proof, baseline, write_baseline, prun
         raise click.UsageError("a baseline counts by the names of files, and '-' has none")
     sources, findings, states, passed = {}, [], [], []
     try:
-        book = rules_of(packs, preview)
+        book = judged.book()
         base = _baseline(baseline, write_baseline, prune_baseline, book)
     except CakeError as error:
         print_findings(error.diagnostics, sources, format, to_stdout=True, files=[])
@@ -73,8 +74,8 @@ def command(files, arch, settings, explain_proof, baseline, write_baseline, prun
             states.append({"file": file, "state": "errors" if exits.code_of(c.findings) else "clean", "kernels": c.proofs})
     if base is not None:
         findings += _settle(base, book, write_baseline, prune_baseline, findings)
-    findings = [*registry().problems(), *findings]  # asked last: a plugin may have been loaded by what a text names
-    print_findings(findings, sources, format, to_stdout=True, packs=packs, suppressed=passed, files=states)
+    findings = [*registry().problems(), *book.notes, *findings]  # asked last: a plugin may have been loaded by what a text names
+    print_findings(findings, sources, format, to_stdout=True, packs=judged.packs, suppressed=passed, files=states)
     if format == "text":
         for line in (*proof_lines([p for s in states for p in s["kernels"]]), *suppressed_lines(passed)):
             click.echo(line)

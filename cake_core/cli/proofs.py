@@ -33,6 +33,7 @@ def proof_object(built: Build, explained: dict | None = None) -> dict:
         "proved": list(built.account.proved),
         "unproved": list(m.unproved),
         "allowed_unproved": list(m.allowed_unproved),
+        "waived": list(m.waived),
         **({"explained": explained} if explained is not None else {}),
     }
 
@@ -55,6 +56,8 @@ def _block(p: dict) -> Iterator[str]:
         yield f"  proved    {', '.join(p['proved'])}"
     if p["unproved"]:
         yield f"  unproved  {', '.join(c + ' (allowed)' * (c in p['allowed_unproved']) for c in p['unproved'])}"
+    for w in p["waived"]:
+        yield f"  waived    {w['rule']}, {w['level']}: {w['reason']} ({w['owner']})"
 
 
 def print_explanations(proofs: list[dict]) -> None:

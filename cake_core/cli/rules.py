@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import rules_of
+from cake_core.cli.judged import rules_of
 from cake_core.cli.output import print_findings
 from cake_core.diagnostics.model import CakeError
 from cake_core.diagnostics.near import get_close_matches

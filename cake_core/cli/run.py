@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.build import build_options, compile_kernel, rules_of, settings_of
+from cake_core.cli.build import build_options, compile_kernel, settings_of
+from cake_core.cli.judged import rules_of
 from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 

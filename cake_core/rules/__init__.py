@@ -4,10 +4,11 @@
 order is decided stays with those who implement `Predicates`.
 """
 
+from cake_core.rules.book import Rulebook, rulebook, selected
 from cake_core.rules.engine import asking, judge
 from cake_core.rules.load import load_rule
 from cake_core.rules.packfile import load_pack
-from cake_core.rules.packs import Rulebook, find_packs, rulebook, selected
+from cake_core.rules.packs import find_packs
 from cake_core.rules.predicates import Answer, Given, Predicates, Standing
 from cake_core.rules.schema import Pack, Rule
 from cake_core.rules.verdict import Outcome, Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cake_core.diagnostics.catalog import Entry
-from cake_core.rules.packs import selected
+from cake_core.rules.book import selected
 from cake_core.rules.schema import Level, Pack, Rule
 from cake_core.rules.verdict import severity
 

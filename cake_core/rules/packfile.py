@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cake_core import __version__
 from cake_core.diagnostics import Sink, fail
+from cake_core.diagnostics.catalog import NAMESPACES
 from cake_core.rules import shapes
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
@@ -22,8 +23,6 @@ from cake_core.rules.versions import FULL, VERSION, admits, numbers, wrong_bound
 PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "soundness", "define")
 REQUIRES = ("cake", "schema", "packs", "predicates")
 SUITE = {"status": Status, "precision": Precision, "kind": Kind, "level": Level}
-#: Namespaces of the compiler's own codes: a rule there would be taken for one of them.
-RESERVED = frozenset(["syntax", "type", "derive", "assemble", "runtime", "plugin", "rules", "config"])
 
 
 def load_pack(folder: Path, shown: str | None = None, distribution: str = "") -> Pack:
@@ -42,7 +41,7 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
     with sink.collecting():  # a pack for another engine may well have keys that this one does not know
         needs = _requires(fields, sink)
     name, namespace, version = _word(fields, "name"), _word(fields, "namespace"), _full(fields, "version")
-    if namespace in RESERVED:
+    if namespace in NAMESPACES and namespace != "core":  # of the compiler's own codes: a rule there would be taken for one of them
         raise fail("rules/pack", f"the namespace '{namespace}' is the compiler's own", fields.node_of("namespace").span, fix="choose another one")
     known = shapes.definitions(fields, {})
     rules, files = _rules(folder, shown, known, (name, namespace, version), sink)

@@ -16,12 +16,13 @@ from cake_core.diagnostics import CakeError, Sink, fail
 from cake_core.frozen import frozen
 from cake_core.plugins.installed import distributions
 from cake_core.rules.packfile import load_pack
-from cake_core.rules.schema import Pack, Rule, Status
+from cake_core.rules.schema import Pack, Rule
+from cake_core.rules.settings import project
 from cake_core.rules.versions import admits
 
 GROUP = "cake.rule_packs"
 DISTRIBUTION = "cake-compiler"
-#: Packs of a project: folders beside the texts' working directory.
+#: Packs of a project, beside its `cake.toml`: folders.
 LOCAL = Path(".cake") / "rules"
 
 
@@ -70,7 +71,8 @@ def _checkout() -> list[Offer]:
 
 
 def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tuple[Pack, ...]:
-    """Every pack, sorted by name; `folders` are added. Raises CakeError with all that is wrong with any of them."""
+    """Every pack, sorted by name; `folders` are added, and those in `local`, a folder of the project. Raises CakeError with all that is
+    wrong with any of them."""
     sink = Sink()
     found: list[Pack] = []
     for offer in offers():
@@ -110,7 +112,11 @@ def _offered(offer: Offer) -> Pack:
 
 def _local(folder: Path | None) -> list[Path]:
     """Every folder in it: one that is no pack is told, not passed over."""
-    if folder is None or not folder.is_dir():
+    if folder is None:
+        return []
+    if not folder.is_absolute() and (root := project()) != Path.cwd():
+        folder = root / folder
+    if not folder.is_dir():
         return []
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
@@ -161,36 +167,3 @@ def _complete(packs: list[Pack], sink: Sink) -> None:
             elif need.range and not admits(need.range, other.version):
                 what = f"{asks} {need.range}, there is {other.version} of {other.source}"
                 sink.error("rules/pack", what, fix="install versions of the two that fit")
-
-
-@frozen
-class Rulebook:
-    """The rules that a command judges, and the packs that they are from."""
-
-    packs: tuple[Pack, ...]
-    rules: tuple[Rule, ...]
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return {p.name: p.version for p in self.packs}
-
-
-def rulebook(folders: tuple[Path, ...] = (), preview: bool = False) -> Rulebook:
-    """The default suites of all packs, `folders` included; with `preview` the rules in preview too. Raises CakeError."""
-    packs = find_packs(folders)
-    more = [r for p in packs for r in p.rules if preview and r.status is Status.PREVIEW]
-    return Rulebook(packs, tuple(sorted({r.id: r for r in (*selected(packs), *more)}.values(), key=lambda r: r.id)))
-
-
-def selected(packs: tuple[Pack, ...], suite: str = "default") -> tuple[Rule, ...]:
-    """The rules of a suite of every pack that has it, in the order of their ids."""
-    out = [r for p in packs for r in p.rules if any(_fits(r, s) for s in p.suites.get(suite, ()))]
-    return tuple(sorted(out, key=lambda r: r.id))
-
-
-def _fits(rule: Rule, selector) -> bool:
-    """Whether a selector takes a rule: a deprecated one wherever it takes a stable one, since it still has to hold."""
-    return all(
-        value == str(getattr(rule, key)) or key == "status" and value == "stable" and rule.status is Status.DEPRECATED
-        for key, value in selector.items()
-    )

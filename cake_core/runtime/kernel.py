@@ -340,8 +340,8 @@ def allocate(shape: tuple[int, ...], elem: str, like: Any, device: int, cuda: Dr
 
 
 def load(folder: str | Path, *, violated: bool = False) -> Kernel:
-    """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call. One line on stderr says what
-    was left unproved by a build that was told to let it pass.
+    """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call. Lines on stderr say what
+    was left unproved by a build that was told to let it pass, and which rules its project has waived.
 
     `violated`: also one whose text the verifier refused, which is built for tests of what goes wrong. Raises ArtifactError
     (`runtime/artifact-*`) where the folder is no whole artifact of this version, `runtime/violated` where it is such a one.
@@ -349,4 +349,6 @@ def load(folder: str | Path, *, violated: bool = False) -> Kernel:
     kernel = Kernel(read_artifact(folder, violated))
     if kernel.allowed_unproved:
         print(f"cake: '{kernel.name}' was built with these left unproved: {', '.join(kernel.allowed_unproved)}", file=sys.stderr)
+    if waived := kernel.manifest.waived:
+        print(f"cake: '{kernel.name}' was built with these rules waived: {', '.join(w['rule'] for w in waived)}", file=sys.stderr)
     return kernel

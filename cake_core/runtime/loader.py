@@ -140,6 +140,7 @@ def _verify(m: Manifest) -> None:
     _need(isinstance(m.hashes, dict), "hashes is no table")
     for what in ("unproved", "allowed_unproved", "violated"):
         _need(all(isinstance(c, str) for c in getattr(m, what)), f"{what} is no list of words")
+    _need(all(isinstance(w, dict) and isinstance(w.get("rule"), str) for w in m.waived), "waived is no list of rules")
 
 
 def _entry_param(e: EntryParamInfo, kinds: Mapping[str, Container]) -> None:

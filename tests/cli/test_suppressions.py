@@ -115,7 +115,7 @@ def test_the_formatter_keeps_it_where_it_is(cake):
         ("# cake: allow[acme/few] reason:", "rules/suppression", "nothing says why"),
         ("# cake: allow[acme/few] because", "rules/suppression", "nothing says why"),
         ("# cake: allow[acme/fex] reason: r", "rules/suppression", "did you mean 'acme/few'?"),
-        ("# cake: allow[zzzz/qqqq] reason: r", "rules/suppression", "no rule is called"),
+        ("# cake: allow[zzzz/qqqq] reason: r", "rules/suppression", "there is no rule 'zzzz/qqqq'"),
         ("# cake: allow[acme/old] reason: r", "rules/suppression", "it said what few says"),
         ("# cake: allow[acme/few, ] reason: r", "rules/suppression", "is nothing that a comment tells cake"),
         ("# cake: alow[acme/few] reason: r", "rules/suppression", "is nothing that a comment tells cake"),
