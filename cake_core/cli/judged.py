@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -12,19 +13,28 @@ from cake_core.frozen import frozen
 
 @frozen
 class Judged:
-    """What the options ask for. `packs`: folders; `suite`: None for the project's; `rules`: ids of rules beside it."""
+    """What the options ask for. `packs`: folders; `suite`: None for the project's; `rules`: ids of rules beside it; `locked`:
+    packs, Cake and solver have to be those of `cake.lock`."""
 
     packs: tuple[str, ...] = ()
     preview: bool = False
     suite: str | None = None
     rules: tuple[str, ...] = ()
+    locked: bool = False
 
     def book(self):
         """The rules (`Rulebook`). Raises CakeError."""
-        return rules_of(self.packs, self.preview, self.suite, self.rules)
+        book = rules_of(self.packs, self.preview, self.suite, self.rules)
+        if not self.locked:
+            return book
+        from cake_core.rules.lock import FILE, held
+        from cake_core.rules.settings import project
+
+        return replace(book, lock=held(book.packs, project() / FILE))
 
 
 OPTIONS = (
+    click.option("--locked", is_flag=True, help="Refuse packs, a Cake or a solver that differ from cake.lock."),
     click.option("--rule", "rules", multiple=True, metavar="ID", help="Judge this rule too, a draft even; may be repeated."),
     click.option("--suite", metavar="NAME", help="Judge this suite of the packs. [default: the one of cake.toml, or 'default']"),
     click.option("--preview", is_flag=True, help="Judge rules in preview too; what they find fails nothing."),
@@ -33,11 +43,11 @@ OPTIONS = (
 
 
 def rule_options(command):
-    """Which rules are judged: --pack, --preview, --suite, --rule. The command gets them as `judged`."""
+    """Which rules are judged: --pack, --preview, --suite, --rule, --locked. The command gets them as `judged`."""
 
     @functools.wraps(command)
-    def run(*args, packs, preview, suite, rules, **more):
-        return command(*args, judged=Judged(packs, preview, suite, rules), **more)
+    def run(*args, packs, preview, suite, rules, locked, **more):
+        return command(*args, judged=Judged(packs, preview, suite, rules, locked), **more)
 
     for option in OPTIONS:
         run = option(run)

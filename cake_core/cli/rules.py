@@ -17,6 +17,7 @@ COMMANDS = {
     "list": "List the rules of every pack.",
     "show": "Show a rule as it was read.",
     "test": "Judge the texts beside rules.",
+    "lock": "Write down packs, engine and solver by version and content.",
 }
 
 EPILOG = """\b
