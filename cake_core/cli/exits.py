@@ -15,6 +15,7 @@ ENGINE_CODES = {
     "assemble/ptxas-error",
     "assemble/ptxas-failed",
     "assemble/timeout",
+    "review/no-git",
     "runtime/driver",
     "runtime/no-gpu",
 }

@@ -44,7 +44,7 @@ class Diagnostic:
     """One finding.
 
     `code` is `namespace/slug`; the compiler's own namespaces are `syntax/`, `type/`, `derive/`, `assemble/`,
-    `runtime/`, `plugin/`, `rules/`; everything about safety and legality is a rule's (`core/`, `ptx/`, and one namespace an architecture).
+    `runtime/`, `plugin/`, `rules/`, `review/`; everything about safety and legality is a rule's (`core/`, `ptx/`, and one namespace an architecture).
     `message` starts in lower case, names things in single quotes and has no final period. `why` gives the
     reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned; `witness` shows it.
     `category`: one of the seven of `categories.py`, where it is not that of the code.

@@ -42,7 +42,7 @@ class Change:
 
 LEVELS = (Level.OFF, Level.INFO, Level.WARNING, Level.ERROR)
 #: How much a rule's findings weigh, by its status; those of a deprecated rule as those of a stable one.
-WEIGHT = {Status.REMOVED: 0, Status.DRAFT: 1, Status.PREVIEW: 2, Status.DEPRECATED: 3, Status.STABLE: 4}
+WEIGHT = {Status.DRAFT: 1, Status.PREVIEW: 2, Status.DEPRECATED: 3, Status.STABLE: 4}
 #: Kinds of which nothing may be let pass.
 STRICT = (Kind.SAFETY, Kind.LEGALITY)
 #: Who must execute what a path passes, the one that accepts more behind.
@@ -141,6 +141,12 @@ def _keys(rule: Rule) -> dict[str, object]:
     raise AssertionError(type(rule.shape).__name__)
 
 
+def edited(old: Rule, new: Rule) -> bool:
+    """Whether what is judged is written in another way, be it the same or not."""
+    a, b = (tuple((n, d.of, key(d.body, [])) for n, d in sorted(r.definitions.items())) for r in (old, new))
+    return _keys(old) != _keys(new) or old.capabilities != new.capabilities or a != b and judged(old, new) is not Direction.SAME
+
+
 def _pattern(p: Pattern) -> tuple:
     return p.relation, tuple((n, tuple((type(v).__name__, v) for v in values)) for n, values in p.columns)
 
@@ -151,7 +157,7 @@ def _words(rule: Rule) -> tuple:
 
     also = tuple((a.at, None if a.over is None else (a.over.var, a.over.relation, key(a.over.where, [])), said(a.say)) for a in rule.also)
     plain = (rule.title, rule.precision, rule.since, rule.owner, rule.fix, rule.why, rule.limits, rule.at, rule.references, rule.tags, rule.category)
-    return (*plain, rule.authors, also, said(rule.message), said(rule.help), said(rule.detail))
+    return (*plain, rule.authors, rule.related, rule.until, rule.replaced_by, also, said(rule.message), said(rule.help), said(rule.detail))
 
 
 def _written(node, rule: Rule) -> tuple:

@@ -62,7 +62,7 @@ class Logic:
     def fits(self, pattern: Pattern, term, resource=None):
         """That a fact is of the pattern's relation and its columns have one of the values each."""
         parts = [self.is_of(pattern.relation, term)]
-        columns = RELATIONS[pattern.relation] if pattern.relation in RELATIONS else None
+        columns = RELATIONS.get(pattern.relation)
         for name, values in pattern.columns:
             sort = of_column(columns.column(name))
             column = self._column(pattern.relation, name, sort, term)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from cake_core.frozen import frozen
 from cake_core.review.compare import Change, Direction, binding, changes
 from cake_core.review.snapshot import Held
-from cake_core.review.versions import Step
+from cake_core.review.steps import Step
 from cake_core.rules import Pack, Rule, selected
 
 

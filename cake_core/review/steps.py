@@ -1,4 +1,4 @@
-"""Versions of packs: which step a change asks for.
+"""Steps of a pack's version: which one a change asks for.
 
 For a verifier the dangerous direction is loosening: it is a major step, as removing and renaming are. New rules and tighter ones are minor, words are a
 patch. Below 1.0 a major step is a minor one; the soundness note is asked for all the same.
@@ -6,10 +6,9 @@ patch. Below 1.0 a major step is a minor one; the soundness note is asked for al
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
-VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
+from cake_core.rules.versions import numbers
 
 
 class Step(IntEnum):
@@ -22,16 +21,10 @@ class Step(IntEnum):
         return self.name.lower()
 
 
-def parsed(text: str) -> tuple[int, int, int] | None:
-    """`1.2` is 1.2.0; None for what is no version."""
-    found = VERSION.fullmatch(text)
-    return None if found is None else tuple(int(n or 0) for n in found.groups())
-
-
 def step(old: str, new: str) -> Step | None:
-    """The step from one version to another; None where that is none, or backwards."""
-    a, b = parsed(old), parsed(new)
-    if a is None or b is None or b < a:
+    """The step from one version to another; None where it leads back."""
+    a, b = numbers(old), numbers(new)
+    if b < a:
         return None
     if a == b:
         return Step.NONE
@@ -40,14 +33,10 @@ def step(old: str, new: str) -> Step | None:
 
 def asked(old: str, change: Step) -> Step:
     """The step that a change asks of a pack of this version."""
-    found = parsed(old)
-    return min(change, Step.MINOR) if found is not None and found[0] == 0 else change
+    return min(change, Step.MINOR) if numbers(old)[0] == 0 else change
 
 
 def next_version(old: str, change: Step) -> str:
     """The least version that is enough."""
-    found = parsed(old)
-    if found is None:
-        return old
-    a, b, c = found
+    a, b, c = numbers(old)
     return {Step.NONE: f"{a}.{b}.{c}", Step.PATCH: f"{a}.{b}.{c + 1}", Step.MINOR: f"{a}.{b + 1}.0", Step.MAJOR: f"{a + 1}.0.0"}[asked(old, change)]
