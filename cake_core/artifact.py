@@ -156,6 +156,7 @@ class Manifest:
     violated: tuple[str, ...] = ()  # codes of what the verifier refuses in the text: built for a test, and not loaded unless asked to
     waived: tuple[dict, ...] = ()  # rules of safety or legality that the project has below their level: `rule`, `level`, `reason`, `owner`
     suppressed: tuple[dict, ...] = ()  # findings that a comment of the text lets pass: `rule`, `line`, `reason`
+    reread: dict | None = None  # roles whose machine code was read back and at which sizes, and why others were not; None: it was not asked
     compiler: dict = field(default_factory=dict)  # versions of cake, plugins, rule packs and assembler, the suite, the sha256 of the lock file
     hashes: dict[str, str] = field(default_factory=dict)  # file name to sha256, the source text included
     assembled: dict | None = None  # registers, spills, shared bytes as the assembler reports them

@@ -24,6 +24,7 @@ from cake_core.ir.printer import expr_text, program_text
 from cake_core.ir.recipe import plan_info
 from cake_core.lower import device_check, lower
 from cake_core.plugins import Registry, Status
+from cake_core.reread import Reading, reread
 from cake_core.rules import Rulebook, rulebook
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
@@ -70,6 +71,7 @@ def build(
     counted: Collection[str] = (),
     cores: int = 1,
     violated: bool = False,
+    read_back: bool = True,
     on_step=lambda step: None,
 ) -> Build:
     """Build one kernel of `source`. Without an `assembler` there is no cubin. Raises CakeError with all findings.
@@ -82,6 +84,7 @@ def build(
     findings a baseline counts, which end nothing. `cores`: 2 lets a copy of this process prove
     its half. `violated`, for tests of what goes wrong on
     hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
+    `read_back`: compare the machine code with what was judged (`reread`); False is for tests of what else finds an error of lowering.
     `on_step` is told the name of each step as it starts.
     """
     front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)
@@ -100,6 +103,12 @@ def build(
 
     on_step("lower")
     lowered = lower(typed, registry, target)
+    reading = None
+    if read_back and judged.facts is not None:
+        on_step("read back")
+        reading = reread(lowered, judged.facts, registry.rereads, target)
+        if reading.findings:
+            raise CakeError(*findings, *reading.findings)
 
     assembled = None
     if assembler is not None:
@@ -112,7 +121,7 @@ def build(
     derived_text = program_text(Program(program.version, True, (derived,)))
     consts = constants(chosen, registry, target, derived=program.derived, overrides=dict(overrides or {}))
     manifest, files = artifact_files(
-        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged, wrong
+        source, registry, target, schedule or typed, typed, consts, lowered, assembled, derived_text, book, judged, wrong, reading
     )
     diagnostics = (*findings, *(assembled.diagnostics if assembled else ()))
     of = (judged.account, judged.suppressed)
@@ -216,7 +225,7 @@ def _listed(names) -> str:
 
 
 def artifact_files(
-    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, judged: Checked, violated
+    source, registry, arch, schedule, typed, consts, lowered, assembled, derived_text, book, judged: Checked, violated, reading: Reading | None
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
@@ -250,6 +259,7 @@ def artifact_files(
         unproved=judged.account.unproved,
         allowed_unproved=judged.account.allowed,
         violated=violated,
+        reread=reading.record() if reading is not None else None,
         waived=tuple(w.to_dict() for w in book.waivers),
         suppressed=tuple({"rule": s.rule, "line": s.finding.span.line, "reason": s.reason} for s in judged.suppressed if s.at is not None),
         compiler=compiler(registry, book, assembled),

@@ -15,7 +15,7 @@ from cake_core.check.safety import Account, account, not_analysed, told
 from cake_core.check.subject import Subject
 from cake_core.check.suppressions import Waivers
 from cake_core.diagnostics import Diagnostic, Sink, Suppressed
-from cake_core.facts import Rows, facts_of, rows_of
+from cake_core.facts import Facts, Rows, facts_of, rows_of
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Kernel
 from cake_core.rules import Predicates, Rule, Rulebook, asking, judge, rulebook
@@ -30,11 +30,13 @@ def check(
 
 @frozen
 class Checked:
-    """`account`: which safety categories are proved. `suppressed`: findings that are let pass."""
+    """`account`: which safety categories are proved. `suppressed`: findings that are let pass. `facts`: what was judged; None of a
+    text that no facts could be read off."""
 
     findings: list[Diagnostic]
     account: Account = Account()
     suppressed: tuple[Suppressed, ...] = ()
+    facts: Facts | None = None
 
 
 def checked(
@@ -54,9 +56,10 @@ def checked(
     that are let pass. Raises CakeError where a pack can't be read.
     """
     book = book or rulebook()
-    sink, of, passed = Sink(), Account(), []
+    sink, of, passed, facts = Sink(), Account(), [], None
     with sink.collecting():
-        rows = rows_of(facts_of(kernel, registry, arch), arch, registry)
+        facts = facts_of(kernel, registry, arch)
+        rows = rows_of(facts, arch, registry)
         rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
         asked = prover(rows, rules) if prover is not None else None
         try:
@@ -73,4 +76,4 @@ def checked(
         of = account(book.rules, found, rows)
         if asked is not None and not sink.errors:  # what is violated is mended first
             sink.add(*not_analysed(of, found, rows, allow))
-    return Checked(sink.items, of, tuple(passed))
+    return Checked(sink.items, of, tuple(passed), facts)

@@ -27,6 +27,7 @@ NAMESPACES = {
     "assemble": Category.HARDWARE_CONFORMANCE,
     "ptx": Category.HARDWARE_CONFORMANCE,
     "core": Category.PROGRAM_SAFETY,
+    "reread": Category.PROGRAM_SAFETY,
     "perf": Category.PERFORMANCE_ANALYSIS,
 }
 

@@ -21,11 +21,11 @@ COST = 60
 FIRST = {"cluster.id": 0, "cluster.count": 1}
 
 
-def scenarios_of(facts: Facts, most: int = 6, seed: int = 0) -> tuple[Scenario, ...]:
+def scenarios_of(facts: Facts, most: int = 6, seed: int = 0, tries: int = TRIES) -> tuple[Scenario, ...]:
     """Scenarios of one cluster at up to `most` sizes, cheapest first, that differ in how often the loops run. Raises MachineError where no small sizes
     satisfy the kernel's `require`s."""
     found: dict[tuple[int, int], tuple[int, dict]] = {}
-    for sizes in _sizes(facts, Random(seed)):
+    for sizes in _sizes(facts, Random(seed), tries):
         try:
             if not all(value(e, sizes) for e in facts.requires):
                 continue
@@ -63,13 +63,13 @@ def _spread(found: dict, facts: Facts, most: int) -> list[tuple[int, int]]:
     return list(out)
 
 
-def _sizes(facts: Facts, draw: Random) -> Iterator[dict[str, int]]:
+def _sizes(facts: Facts, draw: Random, tries: int) -> Iterator[dict[str, int]]:
     """Sizes to try: by a parameter, multiples of the numbers that stand beside it."""
     steps = {n: {1} for n in facts.scalars}
     bounds = [facts.launch.items, *(x for r in facts.roles for l in walk(r.body) if isinstance(l, Loop) for x in (l.lo, l.hi)), *facts.requires]
     for e in bounds:
         _steps(e, steps)
-    for _ in range(TRIES if facts.scalars else 1):
+    for _ in range(tries if facts.scalars else 1):
         sizes = {}
         for n, own in steps.items():
             step = draw.choice(sorted(own))

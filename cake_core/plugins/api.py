@@ -53,6 +53,8 @@ from cake_core.primitive import (
     TurnProtocol,
     WordSpec,
 )
+from cake_core.ptx import acts
+from cake_core.ptx.acts import Reread
 
 __all__ = [
     "Access",
@@ -99,6 +101,7 @@ __all__ = [
     "Reduction",
     "Related",
     "Rendezvous",
+    "Reread",
     "RoleWord",
     "Severity",
     "Signal",
@@ -108,5 +111,6 @@ __all__ = [
     "TurnProtocol",
     "WaitGroup",
     "WordSpec",
+    "acts",
     "fail",
 ]

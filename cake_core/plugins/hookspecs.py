@@ -15,6 +15,7 @@ from cake_core.architecture import Architecture
 from cake_core.ir.nodes import Kernel
 from cake_core.plugins.types import Command
 from cake_core.primitive import Primitive
+from cake_core.ptx.acts import Reread
 
 PROJECT = "cake"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -37,6 +38,16 @@ def cake_primitives() -> Iterable[Primitive]:
     """Offer operations, functions, reductions, layouts, spaces, thread groups, protocols of pipelines and turns, and role words.
 
     A primitive names the capabilities that it needs, never an architecture.
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def cake_rereads() -> Iterable[Reread]:
+    """Say what instructions do to barriers, from the PTX ISA and apart from lowering: machine code is read back with it.
+
+    A kernel with an opcode that nobody reads is not read back.
 
     .. versionadded:: 0.1
     """

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 
 from cake_core.architecture import Architecture, Limit
+from cake_core.effects import Attribute
 from cake_core.ir.nodes import Op
 from cake_core.plugins.registry import KINDS
 from cake_core.plugins.types import Command, Origin
@@ -22,11 +23,13 @@ from cake_core.primitive import (
     Space,
     WordSpec,
 )
+from cake_core.ptx.acts import Reread
 
 #: Hook to the class of what it returns. `cake_after_pass` observes and returns nothing.
 RETURNS: dict[str, type] = {
     "cake_architectures": Architecture,
     "cake_primitives": Primitive,
+    "cake_rereads": Reread,
     "cake_commands": Command,
 }
 
@@ -60,7 +63,7 @@ def _alone(operation: Operation) -> tuple[str, ...]:
     if operation.operands or operation.arrows:
         return ()
     try:
-        return tuple(sorted({type(e).__name__ for e in operation.effects(Op(operation.name))}))
+        return tuple(sorted({type(e).__name__ for e in operation.effects(Op(operation.name)) if not isinstance(e, Attribute)}))
     except Exception:  # noqa: BLE001 - a primitive that fails is told of at its statement
         return ()
 
@@ -123,6 +126,14 @@ def _check_command(command: Command) -> None:
         raise BadOffer(f"command '{command.name}': load is {_type_name(command.load)}, expected a callable that returns a click command")
 
 
+def _check_reread(reread: Reread) -> None:
+    what = f"reread '{reread.name}'"
+    if reread.read is not None and not callable(reread.read):
+        raise BadOffer(f"{what}: read is {_type_name(reread.read)}, expected a function or None")
+    for name in ("acts", "writes"):
+        _check_type(getattr(reread, name), bool, f"{what}: {name}")
+
+
 def _check_primitive(primitive: Primitive) -> None:
     what = f"{type(primitive).__name__} '{primitive.name}'"
     _check_capabilities(primitive.capabilities, what)
@@ -166,4 +177,4 @@ def _type_name(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-_CHECKS = {"arch": _check_architecture, "command": _check_command}
+_CHECKS = {"arch": _check_architecture, "command": _check_command, "reread": _check_reread}

@@ -27,6 +27,7 @@ from cake_core.primitive import (
     ThreadGroup,
     TurnProtocol,
 )
+from cake_core.ptx.acts import Reread
 from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
@@ -42,6 +43,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
     "turn": (TurnProtocol, "turns", "turn protocol"),
     "counter": (Counter, "counters", "counter"),
     "role_word": (RoleWord, "role_words", "role word"),
+    "reread": (Reread, "rereads", "reading of an instruction"),
     "command": (Command, "commands", "command"),
 }
 
@@ -69,6 +71,7 @@ class Registry:
     turns: Mapping[str, TurnProtocol] = field(default_factory=dict)
     counters: Mapping[str, Counter] = field(default_factory=dict)
     role_words: Mapping[str, RoleWord] = field(default_factory=dict)
+    rereads: Mapping[str, Reread] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     plugins: Sequence[PluginRecord] = ()
     observers: tuple[Observer, ...] = ()

@@ -86,6 +86,22 @@ def test_a_subclass_keeps_its_class(install, load):
     assert (type(twist).__name__, twist.turns, len(twist.effects(None))) == ("Twist", 3, 1)
 
 
+def test_cake_rereads(install, load, record):
+    install(
+        "acme",
+        """
+        from cake_core import hookimpl, types
+
+        @hookimpl
+        def cake_rereads():
+            return [types.Reread("acme.arrive", lambda s, at: (types.acts.arrived(at.shared(s.operands[0])),), doc="PTX ISA, acme")]
+        """,
+    )
+    found = load().rereads["acme.arrive"]
+    assert (found.acts, found.writes, found.source.distribution) == (True, False, "dist-acme")
+    assert record("acme").provides == ("reread:acme.arrive",)
+
+
 def test_cake_commands(install, load, record):
     install(
         "acme",
@@ -165,6 +181,10 @@ WRONG = {
     "arch: limit": (architecture("limits={'x': 3}"), "architecture 'acme': limit 'x' is 3, expected a Limit with an integer and its source"),
     "arch: limits": (architecture(limits=REQUIRED_LIMITS[1:]), f"architecture 'acme': limits lack '{REQUIRED_LIMITS[0]}'"),
     "arch: backend": (architecture("backend=Backend()"), "architecture 'acme': backend is Backend, expected a callable"),
+    "reread: reader": (
+        "from cake_core import hookimpl, types\n@hookimpl\ndef cake_rereads(): return [types.Reread('acme.x', read='module:f')]",
+        "reread 'acme.x': read is str, expected a function or None",
+    ),
     "command: loader": (
         "from cake_core import hookimpl, types\n@hookimpl\ndef cake_commands(): return [types.Command('c', 's', 'module:main')]",
         "command 'c': load is str, expected a callable",

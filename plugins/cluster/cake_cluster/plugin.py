@@ -2,6 +2,7 @@
 
 from cake_cluster.load import LOAD
 from cake_cluster.remote import REMOTE
+from cake_cluster.reread import REREADS
 from cake_cluster.sync import CLUSTER_SYNC
 from cake_core import hookimpl
 
@@ -11,3 +12,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives():
     return (CLUSTER_SYNC, *REMOTE, LOAD)
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

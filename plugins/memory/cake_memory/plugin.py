@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cake_core import hookimpl
 from cake_memory.load import LOAD
+from cake_memory.reread import REREADS
 from cake_memory.space import SHARED
 from cake_memory.store import STORE
 
@@ -13,3 +14,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives():
     return (SHARED, LOAD, STORE)
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

@@ -8,6 +8,7 @@ from cake_core import hookimpl
 from cake_core.primitive import Primitive
 from cake_mma_sync.matrices import LDMATRIX
 from cake_mma_sync.product import MMA_SYNC
+from cake_mma_sync.reread import REREADS
 
 CAKE_API = 1
 
@@ -15,3 +16,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives() -> Iterable[Primitive]:
     return (LDMATRIX, MMA_SYNC)
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cake_core import hookimpl
 from cake_pdl.grid import GRID
+from cake_pdl.reread import REREADS
 
 CAKE_API = 1
 
@@ -11,3 +12,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives():
     return GRID
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core import hookimpl
+from cake_shuffle.reread import REREADS
 from cake_shuffle.warp import OVER_WARP
 from cake_shuffle.whole import WHOLE
 
@@ -12,3 +13,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives():
     return (*OVER_WARP, *WHOLE)
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

@@ -11,6 +11,7 @@ from cake_tcgen05.memory import Alloc, Dealloc, Relinquish
 from cake_tcgen05.mma import Mma
 from cake_tcgen05.move import WAIT_LOADS, WAIT_STORES, Load, Store
 from cake_tcgen05.order import AFTER, BEFORE, Commit
+from cake_tcgen05.reread import REREADS
 from cake_tcgen05.scales import Copy
 from cake_tcgen05.space import TMEM
 
@@ -35,3 +36,8 @@ def cake_primitives() -> Iterable[Primitive]:
         WAIT_LOADS,
         WAIT_STORES,
     )
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS

@@ -1,0 +1,154 @@
+"""What an instruction does to barriers, groups and those who wait: the words in which machine code that is read back is compared with facts.
+
+A plugin says of its instructions what they do (`Reread`), from the PTX ISA and apart from its lowering. Whoever reads a kernel back gives it a
+`Moment`: one thread that executes the instruction, with the values of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from cake_core.frozen import frozen
+
+if TYPE_CHECKING:
+    from cake_core.ptx.reader import Operand, Statement
+
+
+class Act(NamedTuple):
+    """One thing that a thread does, in order. Made by the functions below; a tuple, since a small run has some thousands of them.
+
+    `at`: an address in shared memory, or the number of a barrier of threads. `parts`: of a copy, (barrier, first byte, end) a destination."""
+
+    what: str
+    at: int | None = None
+    number: int = 0
+    name: str = ""
+    parts: tuple[tuple[int, int, int], ...] = ()
+
+
+def initialised(address: int, count: int) -> Act:
+    """The barrier at `address` starts phase 0 with `count` arrivals a phase."""
+    return Act("init", address, count)
+
+
+def waited(address: int, parity: int) -> Act:
+    """Has waited until the phase of `parity` of the barrier was complete."""
+    return Act("wait", address, parity)
+
+
+def arrived(address: int, expected: int = 0, count: int = 1) -> Act:
+    """`count` arrivals at the barrier, and `expected` more transaction bytes in its phase."""
+    return Act("arrive", address, expected, "" if count == 1 else f"{count} arrivals")
+
+
+def copied(parts: Iterable[tuple[int, int, int]], size: int) -> Act:
+    """A copy of `size` bytes to each of its destinations, (barrier that is told, first byte, end)."""
+    return Act("copy", None, size, "", tuple(parts))
+
+
+def engine_arrived(addresses: Iterable[int], engine: str) -> Act:
+    """One arrival of `engine` at each barrier, when all that the thread gave it before is complete."""
+    return Act("engine arrives", None, 0, engine, tuple((a, 0, 0) for a in addresses))
+
+
+def committed(queue: str) -> Act:
+    """The thread's open group of `queue` is closed."""
+    return Act("commit", None, 0, queue)
+
+
+def drained(queue: str, pending: int, reads_only: bool = False) -> Act:
+    """Has waited until at most `pending` groups of `queue` were in flight, or had still to read."""
+    return Act("wait for reads" if reads_only else "wait for groups", None, pending, queue)
+
+
+def met(number: int, threads: int, waits: bool = True) -> Act:
+    """Came to the barrier of threads `number` of its CTA at which `threads` meet, and waited there or went on."""
+    return Act("meet" if waits else "come", number, threads)
+
+
+def met_cluster(waits: bool) -> Act:
+    """Came to the cluster's barrier (`waits` False), or has waited there."""
+    return Act("wait for the cluster" if waits else "come to the cluster")
+
+
+def converged() -> Act:
+    """The lanes of the warp have met."""
+    return Act("warp meets")
+
+
+def fenced(kind: str) -> Act:
+    """A fence of a kind that effects name."""
+    return Act("fence", None, 0, kind)
+
+
+def reserved(amount: int) -> Act:
+    """Columns of tensor memory are taken."""
+    return Act("take columns", None, amount)
+
+
+def freed(amount: int) -> Act:
+    """Columns of tensor memory are given back."""
+    return Act("give back columns", None, amount)
+
+
+def worded(word: str, number: int) -> Act:
+    """What a word on a role's header asks of its warps."""
+    return Act("word", None, number, word)
+
+
+# --- how an instruction is read ------------------------------------------------------------------------------------
+
+
+class Moment(Protocol):
+    """One thread at one instruction."""
+
+    rank: int  # of the CTA in its cluster
+    lane: int
+    threads: int  # of the CTA
+
+    def value(self, operand: Operand) -> int:
+        """A number, the value of a register, or an address. What is not known ends the reading of this thread."""
+
+    def known(self, operand: Operand) -> int | None:
+        """The same, None where it is not known."""
+
+    def shared(self, operand: Operand) -> int:
+        """An address in shared memory, of the own CTA or mapped to another one, as one of the cluster's window (`in_rank`)."""
+
+    def give(self, register: Operand, value: int | None) -> None:
+        """Set a result; None: not known."""
+
+    def box(self, map: Operand) -> int:
+        """Bytes of one box of the tensor map whose address is the operand's base."""
+
+
+@frozen
+class Reread:
+    """Instructions whose opcode starts with the words of `name`; of several that fit, the one of most words holds.
+
+    `read(statement, moment)` returns what it does, and sets its results. None: it does nothing to barriers, and its results are not known.
+    `acts` False: it does nothing either, but computes: it matters only where its results do. `writes`: its first operand is a result.
+    """
+
+    name: str
+    read: Callable[[Statement, Moment], tuple[Act, ...]] | None = None
+    acts: bool = True
+    writes: bool = False
+    doc: str = ""  # the section of the PTX ISA
+    source: object = field(default=None, compare=False)  # set by the plugin host
+
+
+#: Bits of an address inside of one CTA's shared memory.
+WINDOW = 24
+
+
+def in_rank(address: int, rank: int) -> int:
+    """The address in the cluster's window that lies in the CTA of `rank` where `address` lies in its own (PTX ISA, mapa)."""
+    return rank + 1 << WINDOW | address & (1 << WINDOW) - 1
+
+
+def rank_of(address: int) -> int | None:
+    """The rank of the CTA in whose memory an address of the cluster's window lies; None of one that is not mapped: the own CTA's."""
+    return (address >> WINDOW) - 1 if address >> WINDOW else None

@@ -1,0 +1,203 @@
+"""Which threads are read back, at which sizes, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from cake_core.architecture import Architecture
+from cake_core.diagnostics import Diagnostic, Related
+from cake_core.facts.schema import Facts
+from cake_core.frozen import frozen
+from cake_core.ir.types import ELEMENTS
+from cake_core.lower import Lowered
+from cake_core.lower.kernel import entry_launch
+from cake_core.machine.scenarios import scenarios_of, value
+from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
+from cake_core.machine.values import MachineError
+from cake_core.machine.worlds import World, worlds
+from cake_core.ptx.acts import Reread
+from cake_core.ptx.reader import Entry, PtxSyntaxError, read
+from cake_core.reread.compare import Difference, compared
+from cake_core.reread.expected import wanted
+from cake_core.reread.flow import NotFollowed
+from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
+from cake_core.reread.words import Names
+
+#: Sizes that are read back at, and lanes of a warp: its leading lane, and one that leads nothing.
+SIZES, LANES = 3, (0, 31)
+#: Tries for sizes; far fewer than the event machine takes for its own.
+TRIES = 500
+#: Where the launch puts dynamic shared memory: at a multiple of 16 and of nothing more.
+SHARED = 0x410
+
+
+@frozen
+class Reading:
+    """What came of it. `roles`: those read back in full; `left`: the others, and why; `sizes`: at which parameters."""
+
+    findings: tuple[Diagnostic, ...] = ()
+    roles: tuple[str, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    sizes: tuple[tuple[tuple[str, int], ...], ...] = ()
+
+    def record(self) -> dict:
+        """For the manifest."""
+        return {"roles": list(self.roles), "not_followed": dict(self.left), "sizes": [dict(s) for s in self.sizes]}
+
+
+def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: Architecture) -> Reading:
+    """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`."""
+    everyone = [r.name for r in facts.roles] or ["kernel"]
+    try:
+        entry = read(lowered.ptx)
+        code = coded(entry, rereads)
+        if code.unread:
+            opcode, line = next(iter(code.unread.items()))
+            raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
+        scenarios = scenarios_of(facts, SIZES, tries=TRIES)
+    except (NotFollowed, PtxSyntaxError) as error:
+        return Reading(left=tuple((n, _located(error)) for n in everyone))
+    except MachineError as error:
+        return Reading(left=tuple((n, str(error)) for n in everyone))
+    found: dict[str, Diagnostic] = {}
+    left: dict[str, str] = {}
+    sizes = []
+    for scenario in scenarios:
+        try:
+            world = next(worlds(facts, scenario, 0))
+            cluster = cluster_of(facts, world)
+            one = _One(lowered, facts, arch, entry, code, world, cluster, left)
+            for role, finding in one.differences():
+                found.setdefault(role, finding)
+            sizes.append(tuple(sorted(scenario.params.items())))
+        except (MachineError, FaultFound) as error:
+            left.setdefault("", str(error))
+    if sizes:
+        left.pop("", None)
+    elif "" in left:
+        left = dict.fromkeys(everyone, left[""])
+    roles = tuple(n for n in everyone if n not in left)
+    return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(sizes))
+
+
+def _located(error: NotFollowed | PtxSyntaxError) -> str:
+    return f"line {error.line} of the PTX: {error.why}" if error.line else error.why
+
+
+@dataclass(slots=True)
+class _One:
+    """One scenario. `template`: the slots that all threads of the launch share."""
+
+    lowered: Lowered
+    facts: Facts
+    arch: Architecture
+    entry: Entry
+    code: Code
+    world: World
+    cluster: Cluster
+    left: dict[str, str]
+    template: list = field(default_factory=list)
+    boxes: tuple[int, ...] = ()
+    base: int = 0
+    threads: int = 0
+
+    def differences(self) -> Iterator[tuple[str, Diagnostic]]:
+        self._launch()
+        registers = entry_launch(self.lowered.plan, self.arch).entry_registers
+        for agent in self.cluster.agents:
+            role = agent.name if agent.role is not None else "idle"
+            if role in self.left:
+                continue
+            for warp in dict.fromkeys((agent.first, agent.first + agent.warps - 1)):
+                told: dict[int, list] = {}
+                for lane in LANES:
+                    want = wanted(self.facts, agent, self.base, warp == agent.first, lane == 0, registers)
+                    try:
+                        seen = self._run(agent.cta, warp, lane, told).go()
+                    except NotFollowed as error:
+                        self.left[role] = _located(error)
+                        break
+                    if (difference := compared(want, seen)) is not None:
+                        yield role, self._told(agent, warp, lane, difference)
+                        break
+
+    def _launch(self) -> None:
+        code, params = self.code, self.world.scenario.params
+        self.template = [None] * len(code.slots)
+        for slot, number in code.constants:
+            self.template[slot] = number
+        for name in self.entry.symbols:
+            self.template[code.slots[name]] = SHARED
+        align = self.lowered.plan.base_align
+        self.base = -(-SHARED // align) * align
+        self.threads = self.entry.threads or 32 * self.facts.warps
+        for (name, _), info in zip(self.entry.params, self.lowered.entry_params, strict=True):
+            match info.kind:
+                case "map":
+                    number = MAP + 128 * info.ref
+                case "pointer":
+                    number = POINTER * (1 + [t.name for t in self.facts.tensors].index(info.ref))
+                case _:
+                    number = params[info.ref] & 0xFFFFFFFF if info.ref in params else None
+            self.template[code.slots[name]] = number
+        self.boxes = tuple(prod(m.box) * ELEMENTS[m.elem].bits // 8 for m in self.lowered.tensor_maps)
+
+    def _run(self, cta: int, warp: int, lane: int, told: dict) -> Run:
+        r, s, size = self.template[:], self.world.scenario, self.facts.cluster
+        special = {
+            "%tid.x": 32 * warp + lane, "%tid.y": 0, "%tid.z": 0, "%ntid.x": self.threads, "%laneid": lane,
+            "%ctaid.x": s.cluster * size + cta, "%nctaid.x": s.clusters * size, "%clusterid.x": s.cluster, "%nclusterid.x": s.clusters,
+            "%cluster_ctarank": cta, "%cluster_nctarank": size,
+        }  # fmt: skip
+        for name in SPECIAL:
+            r[self.code.slots[name]] = special[name]
+        return Run(self.code, r, cta, lane, self.threads, self._load, self.boxes, told=told)
+
+    def _load(self, address: int, size: int) -> int | None:
+        """An element of an `in` tensor, which no one writes."""
+        number, offset = address // POINTER - 1, address % POINTER
+        if not 0 <= number < len(self.facts.tensors):
+            return None
+        tensor = self.facts.tensors[number]
+        if tensor.mode != "in" or tensor.bits != 8 * size or offset % size:
+            return None
+        shape = [value(d, self.world.scenario.params) for d in tensor.shape]
+        index, rest = [], offset // size
+        for d in reversed(shape):
+            if d <= 0:
+                return None
+            index.append(rest % d)
+            rest //= d
+        return None if rest else self.world.load(tensor.name, tuple(reversed(index))) & (1 << 8 * size) - 1
+
+    # --- telling
+
+    def _told(self, agent: Agent, warp: int, lane: int, d: Difference) -> Diagnostic:
+        names = Names(self.facts, self.base)
+        step = d.wanted.step if d.wanted is not None else None
+        span = step.event.span if step is not None and step.event is not None else None
+        line = d.seen.line if d.seen is not None else None
+        place = self.lowered.lines[line - 1] if line is not None else None
+        code = "reread/missing" if d.seen is None else "reread/extra" if d.wanted is None else "reread/differs"
+        who = f"warp {warp}, lane {lane}" + (f", CTA {agent.cta}" if self.facts.cluster > 1 else "")
+        expected = names.said(d.wanted.act) if d.wanted is not None else "does nothing more"
+        got = names.said(d.seen.act) if d.seen is not None else "does nothing more"
+        text = f": `{self.lowered.ptx.splitlines()[line - 1].strip()}`" if line is not None else ""
+        sizes = ", ".join(f"{n} = {v}" for n, v in self.world.scenario.params.items())
+        where = f"at line {line} of the PTX{text}, " if line is not None else ""
+        resource = names.resource((d.wanted or d.seen).act)
+        iteration = ", ".join(f"{n} = {v}" for n, v in zip(step.loops, step.iteration, strict=True)) if step is not None else ""
+        return Diagnostic(
+            code,
+            f"the machine code of '{agent.name}' {got}, its text {expected}",
+            place or span,
+            role=agent.name if agent.role is not None else None,
+            resource=resource[0] if resource else None,
+            stage=resource[1] if resource else None,
+            iteration=iteration or None,
+            why=f"{where}{who}, for {sizes or 'every launch'}",
+            fix="this is a fault of the compiler or of a plugin, not of the text: report it",
+            related=(Related("its text says it here", span),) if span is not None and place is not None and span != place else (),
+        )

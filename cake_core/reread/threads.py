@@ -1,0 +1,363 @@
+"""One thread after another through the slice of a kernel: registers, branches, and what each does to barriers, in order.
+
+Nothing is simulated that a thread could notice of others: a wait passes, a copy has no data. So a thread's acts are a function of
+parameters, of its place in the launch, and of elements of `in` tensors; whatever else a register is made from is not known, and what
+would need it is not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cake_core.ptx.acts import Act, Reread, in_rank, rank_of
+from cake_core.ptx.reader import At, Entry, Group, Operand, Pair, PtxSyntaxError, Statement
+from cake_core.reread.flow import NotFollowed, sliced
+from cake_core.reread.numbers import NO_RESULT, PLAIN, bits_of, function_of, types_of
+
+#: Statements of the slice that one thread may execute.
+MOST = 100_000
+#: Addresses that the launch gives out: of tensors, and of tensor maps.
+POINTER, MAP = 1 << 40, 1 << 56
+
+
+class Seen(NamedTuple):
+    """An act and the line of the text that does it."""
+
+    act: Act
+    line: int
+
+
+@dataclass(slots=True)
+class Code:
+    """A slice ready to run. `blocks`: (steps, guard, negated, taken, next, meets, decides, line). `slots`: number of each name; `constants`: values
+    of slots that never change; `unread`: opcodes that nobody reads."""
+
+    blocks: list[tuple]
+    slots: dict[str | tuple[str, int], int]
+    constants: list[tuple[int, int]]
+    unread: dict[str, int]
+
+
+@dataclass(slots=True)
+class Run:
+    """One thread. `r`: values by slot. `load(address, bytes)`: an element of a tensor, None where it is not known. Implements `acts.Moment`."""
+
+    code: Code
+    r: list
+    rank: int
+    lane: int
+    threads: int
+    load: Callable[[int, int], int | None]
+    boxes: tuple[int, ...]
+    line: int = 0
+    seen: list[Seen] = field(default_factory=list)
+    told: dict[int, list] = field(default_factory=dict)  # what lane 0 of the warp gave to each exchange of the warp, in order
+    heard: dict[int, int] = field(default_factory=dict)
+
+    # --- Moment
+
+    def known(self, operand: Operand) -> int | None:
+        match operand:
+            case int():
+                return operand
+            case str():
+                return self.r[self.code.slots[operand]]
+            case At(base, offset):
+                at = base if isinstance(base, int) else self.r[self.code.slots[base]]
+                return None if at is None else at + offset
+        raise NotFollowed("an operand of a form that is not read", self.line)
+
+    def value(self, operand: Operand) -> int:
+        if (found := self.known(operand)) is None:
+            raise NotFollowed("what an instruction for barriers goes by is not known", self.line)
+        return found
+
+    def shared(self, operand: Operand) -> int:
+        address = self.value(operand)
+        return in_rank(address, self.rank) if rank_of(address) is None else address
+
+    def give(self, register: Operand, value: int | None) -> None:
+        if isinstance(register, Pair):
+            register = register.second
+        if isinstance(register, str) and register != "_":
+            self.r[self.code.slots[register]] = value
+
+    def box(self, map: Operand) -> int:
+        address = self.value(At(map.base) if isinstance(map, At) else map)
+        number = (address - MAP) >> 7
+        if address < MAP or number >= len(self.boxes):
+            raise NotFollowed("a tensor map that is no parameter", self.line)
+        return self.boxes[number]
+
+    # --- the run
+
+    def go(self) -> list[Seen]:
+        """All acts, to the end. Raises NotFollowed."""
+        blocks, r, left, at = self.code.blocks, self.r, MOST, 0
+        while at >= 0:
+            steps, guard, negated, taken, after, meets, decides, line = blocks[at]
+            for step in steps:
+                step(self)
+            left -= len(steps) + 1
+            if left < 0:
+                raise NotFollowed(f"a thread runs through more than {MOST} instructions", line)
+            if taken is None:
+                at = after
+            elif guard is None:
+                at = taken
+            elif not decides:
+                at = meets
+            else:
+                holds = r[guard]
+                if holds is None:
+                    raise NotFollowed("what a branch goes by is not known", line)
+                at = after if bool(holds) is negated else taken
+        return self.seen
+
+
+# --- making code ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Coder:
+    """`rereads`: the instructions of plugins by name."""
+
+    rereads: Mapping[str, Reread]
+    slots: dict = field(default_factory=dict)
+    constants: list = field(default_factory=list)
+    unread: dict[str, int] = field(default_factory=dict)
+    found: dict[str, Reread | None] = field(default_factory=dict)
+
+    def reread(self, opcode: str) -> Reread | None:
+        """Who reads an opcode: the name of most words in front of it."""
+        if opcode not in self.found:
+            words = opcode.split(".")
+            names = (".".join(words[:n]) for n in range(len(words), 0, -1))
+            name = next((n for n in names if n in self.rereads), None)
+            self.found[opcode] = None if name is None else self.rereads[name]
+        return self.found[opcode]
+
+    def acts(self, s: Statement) -> bool:
+        known = self.reread(s.opcode)
+        if known is None and (s.opcode.partition(".")[0] not in PLAIN or "async" in s.words):
+            self.unread.setdefault(s.opcode, s.line)
+        return known is not None and known.read is not None and known.acts
+
+    def writes(self, s: Statement) -> tuple[str, ...]:
+        known = self.reread(s.opcode)
+        if known is not None:
+            return s.results if known.writes else ()
+        return () if s.opcode.partition(".")[0] in NO_RESULT else s.results
+
+    def slot(self, name: str | int, width: int = 64) -> int:
+        key = name if isinstance(name, str) else ("", name & (1 << width) - 1)
+        if key not in self.slots:
+            self.slots[key] = len(self.slots)
+            if not isinstance(name, str):
+                self.constants.append((self.slots[key], key[1]))
+        return self.slots[key]
+
+    def step(self, s: Statement) -> Callable[[Run], None]:
+        try:
+            operands = s.operands
+        except PtxSyntaxError as error:
+            raise NotFollowed(error.why, s.line) from None
+        self._name(operands)
+        made = self._instruction(s, operands)
+        if s.guard is None:
+            return made
+        guard, negated, results = self.slot(s.guard), s.negated, [self.slot(r) for r in self.writes(s)]
+        acts = self.acts(s)
+
+        def guarded(run: Run) -> None:
+            holds = run.r[guard]
+            if holds is None:
+                if acts:
+                    raise NotFollowed("what an instruction for barriers is guarded by is not known", s.line)
+                for d in results:
+                    run.r[d] = None
+            elif bool(holds) is not negated:
+                made(run)
+
+        return guarded
+
+    def _name(self, operands: tuple[Operand, ...]) -> None:
+        """A slot for each name, so that a run finds them all."""
+        for o in operands:
+            match o:
+                case str():
+                    self.slot(o)
+                case At(base, _, coordinates):
+                    if isinstance(base, str):
+                        self.slot(base)
+                    self._name(coordinates)
+                case Group(items):
+                    self._name(items)
+                case Pair(a, b):
+                    self._name((a, b))
+
+    def _instruction(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        known, line = self.reread(s.opcode), s.line
+        if known is not None and known.read is not None:
+            read, name = known.read, known.name
+
+            def act(run: Run) -> None:
+                run.line = line
+                try:
+                    done = read(s, run)
+                except NotFollowed:
+                    raise
+                except Exception as error:  # noqa: BLE001 - a stranger's function, or a form of the instruction that it does not expect
+                    raise NotFollowed(f"the reading of '{name}' failed at '{s.opcode}': {type(error).__name__}", line) from None
+                run.seen.extend([Seen(a, line) for a in done])
+
+            return act
+        words = s.words
+        if words[0] == "ld" and "v2" not in words and "v4" not in words:
+            return self._load(s, operands)
+        if words[0] == "selp" and len(operands) == 4:
+            return self._select(operands, bits_of(words[-1]) or 64)
+        if words[-1] == "pred" and words[0] in ("and", "or") and len(operands) == 3:
+            return self._both(operands, words[0] == "or")
+        if words[:4] == ("shfl", "sync", "idx", "b32") and operands[2] == 0:
+            return self._from_first(s, operands)
+        function = function_of(words) if known is None else None
+        if function is not None and all(isinstance(o, str | int) for o in operands):
+            return self._computes(function, operands)
+        return self._clear([self.slot(r) for r in self.writes(s)])
+
+    def _clear(self, results: list[int]) -> Callable[[Run], None]:
+        def clear(run: Run) -> None:
+            for d in results:
+                run.r[d] = None
+
+        return clear
+
+    def _computes(self, function: tuple, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        act, width = function
+        d, *sources = self.slot(operands[0]), *(self.slot(o, width) for o in operands[1:])
+        match sources:
+            case [a]:
+
+                def one(run: Run) -> None:
+                    r = run.r
+                    x = r[a]
+                    r[d] = None if x is None else act(x)
+
+                return one
+            case [a, b]:
+
+                def two(run: Run) -> None:
+                    r = run.r
+                    x, y = r[a], r[b]
+                    r[d] = None if x is None or y is None else act(x, y)
+
+                return two
+            case [a, b, c]:
+
+                def three(run: Run) -> None:
+                    r = run.r
+                    x, y, z = r[a], r[b], r[c]
+                    r[d] = None if x is None or y is None or z is None else act(x, y, z)
+
+                return three
+        return self._clear([d])
+
+    def _select(self, operands: tuple[Operand, ...], width: int) -> Callable[[Run], None]:
+        d, a, b, p = self.slot(operands[0]), self.slot(operands[1], width), self.slot(operands[2], width), self.slot(operands[3])
+
+        def select(run: Run) -> None:
+            r = run.r
+            holds = r[p]
+            if holds is None:
+                r[d] = r[a] if r[a] == r[b] else None
+            else:
+                r[d] = r[a] if holds else r[b]
+
+        return select
+
+    def _both(self, operands: tuple[Operand, ...], either: bool) -> Callable[[Run], None]:
+        """`and`, `or` of predicates: one known side may decide."""
+        d, a, b = (self.slot(o) for o in operands)
+
+        def both(run: Run) -> None:
+            r = run.r
+            x, y = r[a], r[b]
+            if x is not None and bool(x) is either or y is not None and bool(y) is either:
+                r[d] = either
+            else:
+                r[d] = None if x is None or y is None else not either
+
+        return both
+
+    def _load(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        d, at = self.slot(operands[0]), operands[1]
+        if "param" in s.words and isinstance(at, At) and not at.offset:
+            p = self.slot(at.base)
+
+            def param(run: Run) -> None:
+                run.r[d] = run.r[p]
+
+            return param
+        types = types_of(s.words)
+        if "global" not in s.words or not types or not isinstance(at, At) or s.words[-1] == "f32":
+            return self._clear([d])
+        size = bits_of(types[-1]) // 8
+
+        def load(run: Run) -> None:
+            address = run.known(at)
+            run.r[d] = None if address is None else run.load(address, size)
+
+        return load
+
+    def _from_first(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        """A value of the warp's lane 0, which has run before (PTX ISA, shfl.sync.idx)."""
+        d, a, line = self.slot(operands[0]), self.slot(operands[1], 32), s.line
+
+        def exchange(run: Run) -> None:
+            told = run.told.setdefault(line, [])
+            if run.lane == 0:
+                told.append(run.r[a])
+                run.r[d] = run.r[a]
+                return
+            n = run.heard.get(line, 0)
+            run.heard[line] = n + 1
+            run.r[d] = told[n] if n < len(told) else None
+
+        return exchange
+
+
+def coded(entry: Entry, rereads: Mapping[str, Reread]) -> Code:
+    """Raises NotFollowed where the control flow of a kernel can't be followed."""
+    coder = Coder(rereads)
+    part = sliced(entry, coder.acts, coder.writes)
+    blocks = []
+    for b in part.blocks:
+        steps = [coder.step(s) for s in b.statements]
+        guard = coder.slot(b.branch.guard) if b.branch is not None and b.branch.guard else None
+        negated = b.branch is not None and b.branch.negated
+        line = b.branch.line if b.branch is not None else 0
+        blocks.append((steps, guard, negated, b.taken, b.next, b.meets, b.decides, line))
+    for name, _ in entry.params:
+        coder.slot(name)
+    for name in (*entry.symbols, *SPECIAL):
+        coder.slot(name)
+    return Code(blocks, coder.slots, coder.constants, coder.unread)
+
+
+#: Special registers that a place in the launch decides (PTX ISA, Special Registers).
+SPECIAL = (
+    "%tid.x",
+    "%tid.y",
+    "%tid.z",
+    "%ntid.x",
+    "%ctaid.x",
+    "%nctaid.x",
+    "%clusterid.x",
+    "%nclusterid.x",
+    "%cluster_ctarank",
+    "%cluster_nctarank",
+    "%laneid",
+)
