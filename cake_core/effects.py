@@ -197,6 +197,11 @@ class Attribute:
     value: int | str
 
 
+#: Of a statement whose instructions all threads of a warp, or of a warpgroup, execute together: what some of them execute is
+#: undefined (PTX ISA, `.aligned` and `.sync`).
+OF_WARP = Attribute("collective", "warp")
+OF_WARPGROUP = Attribute("collective", "warpgroup")
+
 Effect = (
     Access
     | CommitGroup

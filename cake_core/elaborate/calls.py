@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, Mode
+from cake_core.effects import Access, Attribute, Effect, Mode
 from cake_core.elaborate.scope import suggestion
 from cake_core.elaborate.typing import described, is_float, is_int, is_register_tile, literal, typed
 from cake_core.ir import ranges
@@ -76,7 +76,7 @@ class Calls:
         if function is None:
             return ()
         with answering(function, "effects", call.span):
-            return function.effects(call)
+            return tuple(e for e in function.effects(call) if not isinstance(e, Attribute))
 
     def may_change(self, call: Call) -> bool:
         """Whether the call may give another value each time: it writes, or reads what somebody writes (S11: an input does not change)."""

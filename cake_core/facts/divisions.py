@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass, replace
 from math import prod
 
 from cake_core import effects as declared
-from cake_core.effects import Attribute, Effect
+from cake_core.effects import Effect
 from cake_core.facts.banks import of_matrices, of_threads
 from cake_core.facts.schema import Act, Division, Region
 from cake_core.ir.nodes import Declaration, Index, Int, Name, Stmt
@@ -29,9 +29,9 @@ def divided(
     registry,
     buffers: Mapping[str, BufferPlan],
 ) -> tuple[Act, ...]:
-    """`acts`, those of `effects` but for attributes, with how they divide tiles of shared memory and what turns that takes at its banks."""
+    """`acts`, those of `effects`, with how they divide tiles of shared memory and what turns that takes at its banks."""
     out = []
-    for e, a in zip((e for e in effects if not isinstance(e, Attribute)), acts, strict=True):
+    for e, a in zip(effects, acts, strict=True):
         if isinstance(e, declared.Access) and e.divided is not None and a.region.memory == "shared":
             a = replace(a, **_shared_out(s, a.region, e, fragments, warps, registry, buffers))
         out.append(a)

@@ -50,7 +50,7 @@ from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import kernel_text
 from cake_core.ir.types import ELEMENTS, Level, Scalar, Tile
 from cake_core.ir.visit import calls
-from cake_core.primitive.asking import effects_of
+from cake_core.primitive.asking import attributes_of, effects_of
 from cake_core.primitive.groups import warps_of
 from cake_core.source import Span
 
@@ -266,14 +266,14 @@ class _Scope:
     def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
         effects = effects_of(s, self.reader.registry)
         chosen = _chosen(getattr(s, f.name) for f in fields(s))
-        acts = tuple(self._act(e, chosen) for e in effects if not isinstance(e, declared.Attribute))
+        acts = tuple(self._act(e, chosen) for e in effects)
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         if by is By.ALL and warp is None:
             acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers)
         read, acts = self._settled(acts, by, warp, s.span)
         sets = self._sets(s)
-        said = tuple(e for e in effects if isinstance(e, declared.Attribute))
+        said = attributes_of(s, self.reader.registry)
         made = tuple(replace(m, bound=self.value(m.bound)) if isinstance(m, Masked) else m for m in self.reader.specials.get(id(s), ()))
         if not acts and not sets and not said and not made:
             return read

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
+from cake_core.effects import Attribute
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Float, Int, Name, Node, Unary
 from cake_core.ir.types import I32, Elem, Scalar, Tile, Value
 from cake_core.lower.faults import blamed
@@ -155,7 +156,7 @@ def _branches(cx: Context, expr: Cond, test: Reg) -> Reg:
 def _acts(cx: Context, node: Node) -> bool:
     """Whether evaluating an expression touches memory."""
     calls = (n for n in walk(node) if isinstance(n, Call) and n.name in cx.registry.functions)
-    return any(cx.registry.functions[c.name].effects(c) for c in calls)
+    return any(not isinstance(e, Attribute) for c in calls for e in cx.registry.functions[c.name].effects(c))
 
 
 # --- integers ------------------------------------------------------------------------------------------------------

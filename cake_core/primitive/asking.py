@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cake_core.diagnostics import CakeError, fail
-from cake_core.effects import Effect
+from cake_core.effects import Attribute, Effect
 from cake_core.ir.nodes import Op, Stmt
 from cake_core.ir.visit import calls
 from cake_core.source import Span
@@ -31,7 +31,16 @@ def answering(primitive, method: str, span: Span | None) -> Iterator[None]:
 
 
 def effects_of(s: Stmt, registry) -> tuple[Effect, ...]:
-    """Effects of one statement itself, nested ones left out: its operation's and those of the functions that it calls."""
+    """What one statement itself does, nested ones left out: its operation and the functions that it calls. Attributes do nothing."""
+    return tuple(e for e in _declared(s, registry) if not isinstance(e, Attribute))
+
+
+def attributes_of(s: Stmt, registry) -> tuple[Attribute, ...]:
+    """What is said of the statement for rules alone."""
+    return tuple(dict.fromkeys(e for e in _declared(s, registry) if isinstance(e, Attribute)))
+
+
+def _declared(s: Stmt, registry) -> tuple[Effect, ...]:
     out: list[Effect] = []
     if isinstance(s, Op) and (operation := registry.operations.get(s.name)) is not None:
         with answering(operation, "effects", s.span):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, Issuer, Mode
+from cake_core.effects import OF_WARP, Access, Effect, Issuer, Mode
 from cake_core.frozen import frozen
 from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Int, Op, Word
@@ -104,7 +104,8 @@ class Store(Operation):
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         by = op.words.get("by")
         divided = None if by is None or isinstance(op.value.type, Scalar) else "warp" if by == matrix.WORD else "thread"
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None, divided=divided))
+        write = Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None, divided=divided)
+        return (*reads, write, *((OF_WARP,) if by == matrix.WORD else ()))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

@@ -8,7 +8,7 @@ order, the fragment's layout says: register i is matrix i.
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, Mode
+from cake_core.effects import OF_WARP, Access, Effect, Mode
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Declaration, Expr, Op
 from cake_core.ir.places import root
@@ -70,7 +70,8 @@ class LdMatrix(Operation):
         return (Demand(rows.name, (*fitting, 0), align=ROWS * fitting[0] if fitting else ROW_BYTES),)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (Access(_bare(op.value), Mode.READ, divided=None if op.value.type.transposed else "warp"), Access(op.operands[0], Mode.WRITE))
+        read = Access(_bare(op.value), Mode.READ, divided=None if op.value.type.transposed else "warp")
+        return (read, Access(op.operands[0], Mode.WRITE), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         target, source = op.operands[0], op.value

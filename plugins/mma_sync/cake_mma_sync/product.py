@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, Mode
+from cake_core.effects import OF_WARP, Access, Effect, Mode
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Attr, Binary, Expr, Name, Op
 from cake_core.ir.places import root
@@ -101,7 +101,7 @@ class MmaSync(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         d = op.operands[0]
         reads = (*_factors(op), d) if op.arrow == "+=" else _factors(op)
-        return (*(Access(x, Mode.READ) for x in reads), Access(d, Mode.WRITE))
+        return (*(Access(x, Mode.READ) for x in reads), Access(d, Mode.WRITE), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         """Depth outermost, so that no instruction waits for the one before it; a row of blocks goes there and back, so that neighbours

@@ -9,7 +9,7 @@ import pytest
 from cake_core.assemble import assemble
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError
-from cake_core.effects import Access, Mode
+from cake_core.effects import OF_WARP, Access, Mode
 from cake_core.elaborate import elaborate
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Op, Program
@@ -279,10 +279,10 @@ def test_a_fragment_that_is_no_matrices(typed, registry, arch):
 def test_effects(typed, registry):
     ops = [s for s in walk(typed(text()).roles[0].body) if isinstance(s, Op) and s.name in ("ldmatrix", "mma.sync")]
     for op in ops:
-        effects = registry.operations[op.name].effects(op)
-        assert all(isinstance(e, Access) for e in effects)
+        *effects, together = registry.operations[op.name].effects(op)
+        assert all(isinstance(e, Access) for e in effects) and together == OF_WARP
         assert [e.place for e in effects if e.mode is Mode.WRITE] == [op.operands[0]]
-    product = registry.operations["mma.sync"].effects(ops[-1])
+    *product, _ = registry.operations["mma.sync"].effects(ops[-1])
     assert [e.place.id for e in product if e.mode is Mode.READ] == ["fa", "fb", "acc"]
 
 

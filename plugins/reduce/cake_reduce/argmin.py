@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cake_core.diagnostics import fail
+from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.elementwise import PART
 from cake_core.ir.nodes import Call, Expr, Tuple
@@ -70,6 +71,9 @@ class RowArgMin(Function):
         along(call, best, rows, F32, "min")
         along(call, at, rows, I32, PART)
         return row_tile(I32, rows)
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (OF_WARP,)
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return rows_of([of(e) for e in call.positional])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cake_core.diagnostics import fail
+from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
@@ -64,6 +65,9 @@ class Merge(Function):
         if t.part is None:
             raise fail("type/partial", "the lanes of this state are one already", x.span, why="its entries would be counted once a lane")
         return Value(t.elem, tuple(t.shape), "row")
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (OF_WARP,)
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return of(call.positional[0])

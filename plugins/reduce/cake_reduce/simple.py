@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cake_core.diagnostics import fail
+from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.contraction import factors
 from cake_core.ir.elementwise import is_register_tile
@@ -85,6 +86,9 @@ class OfRow(Function):
             return row_tile(F32, t.shape[0])
         tile(call, x)
         return row_tile(F32, t.shape[0])
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (OF_WARP,)
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return rows_of([of(call.positional[0])])

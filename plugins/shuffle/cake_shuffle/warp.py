@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
+from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.places import fragments_in
@@ -40,6 +41,9 @@ class OverWarp(Function):
                 fix=f"use `{self.whole}(..)`, or assign the value to a `frag`",
             )
         return Scalar(F32, Level.WARP)
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (OF_WARP,)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b

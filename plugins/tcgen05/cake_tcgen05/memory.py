@@ -6,7 +6,7 @@ Each is executed by one whole converged warp. In a pair one warp of each CTA exe
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, Free, Mode, Reserve
+from cake_core.effects import OF_WARP, Access, Attribute, Effect, Free, Mode, Reserve
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.ir.types import U32
@@ -55,7 +55,7 @@ class Alloc(Operation):
         _check_columns(op, cx)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (Reserve(columns_of(op)), Access(op.operands[0], Mode.WRITE))
+        return (Reserve(columns_of(op)), Access(op.operands[0], Mode.WRITE), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         where = Addr(cx.shared_address(op.operands[0]))
@@ -70,6 +70,9 @@ class Relinquish(Operation):
     form: Form = Form.DERIVED
     capabilities: frozenset[str] = CAPABILITIES
     doc: str = "PTX ISA, tcgen05.relinquish_alloc_permit"
+
+    def effects(self, op: Op) -> tuple[Effect, ...]:
+        return (Attribute("permit", "given up"), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit(f"tcgen05.relinquish_alloc_permit.{cta_group(cx)}.sync.aligned")
@@ -91,7 +94,7 @@ class Dealloc(Operation):
         _check_columns(op, cx)
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (Free(columns_of(op)),)
+        return (Free(columns_of(op)), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit(f"tcgen05.dealloc.{cta_group(cx)}.sync.aligned.b32", cx.value(op.operands[0]), cx.constant(op.words.get("columns")))

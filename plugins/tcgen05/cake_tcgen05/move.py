@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, CommitGroup, Effect, InGroup, Mode, Proxy, WaitGroup
+from cake_core.effects import OF_WARP, Access, CommitGroup, Effect, InGroup, Mode, Proxy, WaitGroup
 from cake_core.ir.nodes import Expr, Int, Name, Op
 from cake_core.ir.places import fragments_in, place_of, root
 from cake_core.ir.plan import warp_grid
@@ -148,6 +148,7 @@ class Load(Operation):
             Access(op.value, Mode.READ, Proxy.TENSOR, InGroup(LOADS)),
             Access(op.operands[0], Mode.WRITE, Proxy.GENERIC, InGroup(LOADS)),
             CommitGroup(LOADS),
+            OF_WARP,
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:
@@ -183,7 +184,7 @@ class Store(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
-        return (*reads, Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, InGroup(STORES)), CommitGroup(STORES))
+        return (*reads, Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, InGroup(STORES)), CommitGroup(STORES), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         registers = tuple(
@@ -202,7 +203,7 @@ class Wait(Operation):
     doc: str = "PTX ISA, tcgen05.wait"
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (WaitGroup(self.queue, 0),)
+        return (WaitGroup(self.queue, 0), OF_WARP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit(f"tcgen05.wait::{self.name.rpartition('.')[2]}.sync.aligned")

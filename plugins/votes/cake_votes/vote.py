@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
+from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import BOOL, U32, Elem, Level, Scalar, Type, Value
@@ -36,6 +37,9 @@ class Vote(Function):
             case Value(elem) if elem == BOOL:
                 raise fail("type/operand", f"'{self.name}' takes one condition a lane, not a mask", a.span, fix="vote on one element's condition")
         raise fail("type/not-a-condition", f"'{self.name}' takes a condition, not a {a.type}", a.span, fix="compare it with something")
+
+    def effects(self, call: Call) -> tuple[Effect, ...]:
+        return (OF_WARP,)
 
     @property
     def gives(self) -> Elem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
-from cake_core.effects import CommitGroup, Effect, Fence, WaitGroup
+from cake_core.effects import OF_WARPGROUP, CommitGroup, Effect, Fence, WaitGroup
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter
@@ -24,7 +24,7 @@ class RegisterFence(Operation):
     doc: str = "PTX ISA, wgmma.fence: before the first product, and whenever registers that a product takes were touched"
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (Fence("registers", "warpgroup"),)
+        return (Fence("registers", "warpgroup"), OF_WARPGROUP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit("wgmma.fence.sync.aligned")
@@ -40,7 +40,7 @@ class Commit(Operation):
     doc: str = "PTX ISA, wgmma.commit_group"
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
-        return (CommitGroup(QUEUE),)
+        return (CommitGroup(QUEUE), OF_WARPGROUP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit("wgmma.commit_group.sync.aligned")
@@ -67,7 +67,7 @@ class Wait(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         pending = op.operands[0]
-        return (WaitGroup(QUEUE, pending.value if isinstance(pending, Int) else 0),)
+        return (WaitGroup(QUEUE, pending.value if isinstance(pending, Int) else 0), OF_WARPGROUP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         cx.b.emit("wgmma.wait_group.sync.aligned", cx.constant(op.operands[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, InGroup, Issuer, Mode, Proxy
+from cake_core.effects import OF_WARPGROUP, Access, Effect, InGroup, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Name, Op
@@ -93,7 +93,7 @@ class Wgmma(Operation):
         reads = tuple(Access(x.expr, Mode.READ, Proxy.GENERIC if not x.in_shared else Proxy.ASYNC, group, Issuer.WARPGROUP) for x in factors(op))
         d = op.operands[0]
         accumulates = (Access(d, Mode.READ, Proxy.GENERIC, group, Issuer.WARPGROUP),) if op.arrow == "+=" else ()
-        return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.GENERIC, group, Issuer.WARPGROUP))
+        return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.GENERIC, group, Issuer.WARPGROUP), OF_WARPGROUP)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (m, n), (a, b) = op.operands[0].type.shape, factors(op)
