@@ -49,6 +49,7 @@ class HandOff:
     arrivals: Counter | None = field(default_factory=Counter)
     expected: Counter = field(default_factory=Counter)
     bytes: Counter = field(default_factory=Counter)
+    uniform: bool = True  # all instances do it, or none
     waits: int = 0  # that the role had done when it arrived last
 
 
@@ -148,13 +149,16 @@ class _Reader:
                     self.waits += 1
                 case Arrive(barrier, cta, expect):
                     h = self.arrive(barrier, e, region, amount, cta)
+                    h.uniform &= counted
                     if expect:
                         self.add(h.expected, expect * each, cta, None)
                 case EngineArrive(barrier, _, mask):
                     self.arrive(barrier, e, region, amount, mask)
                 case Access(mode=Mode.WRITE, completion=WithBytes(barrier, count, mask, cta)):
                     many = 1 if act.proxy is Proxy.GENERIC else each
-                    self.add(self.hand_off(barrier, e, region, arrives=False).bytes, count * many, cta, mask)
+                    h = self.hand_off(barrier, e, region, arrives=False)
+                    h.uniform &= counted
+                    self.add(h.bytes, count * many, cta, mask)
         for s in e.sets:
             if e.op == "let" and s.value is not None:
                 self.values[s.name] = self.value(s.value)
