@@ -21,15 +21,15 @@ Examples:
 def command(packs: tuple[str, ...], as_json: bool) -> int:
     """List the rules of every pack."""
     book = book_of(packs, as_json)
-    default = {r.id for r in book.rules}
-    rules = [r for p in book.packs for r in p.rules]
+    judged = {r.id: r for r in book.rules}  # at the levels that the project has them
+    rules = [judged.get(r.id, r) for p in book.packs for r in p.rules]
     if as_json:
         from cake_core.diagnostics.json import dumps
 
         plain = ("id", "title", "pack", "version", "since", "owner")
         words = ("kind", "level", "status", "precision")
         rows = [
-            {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in default, "tags": list(r.tags)}
+            {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in judged, "tags": list(r.tags)}
             for r in rules
         ]
         click.echo(dumps(rows), nl=False)

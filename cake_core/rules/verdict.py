@@ -9,6 +9,7 @@ from enum import StrEnum
 from cake_core.diagnostics import Diagnostic, Related, Severity, Witness
 from cake_core.facts import Row, Rows
 from cake_core.rules.evaluate import Evaluator, Undecidable
+from cake_core.rules.names import deprecation
 from cake_core.rules.predicates import Answer
 from cake_core.rules.schema import Also, Level, Rule, Status, Template
 from cake_core.rules.terms import words
@@ -55,6 +56,9 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     text = Filler(rule, rows, bindings)
     at = _at(rule, bindings)
     why = text.of(rule.detail) if rule.detail else rule.why
+    if rule.status is Status.DEPRECATED:
+        said, _, instead = deprecation(rule)
+        extra = "; ".join(p for p in (extra, said, instead) if p)
     parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
     witness = Witness(answer.values, answer.story, answer.confirmed, answer.story_places) if answer.values or answer.story else None
     span = answer.span or place(at, rows)

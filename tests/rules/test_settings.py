@@ -268,3 +268,21 @@ def test_a_category_that_a_waived_rule_covers_is_not_proved(folder, said):
     assert result.exit_code == 1 and "error[rules/not-analysed]" in result.output and "left open: data races" in result.output
     left = ("data-races", "completion-of-asynchronous-operations")
     assert cake("check", "k.cake", *(w for c in left for w in ("--allow-unproved", c))).exit_code == 0
+
+
+def test_rules_are_listed_at_the_levels_that_the_project_has_them(folder, said):
+    said("[rules.levels]\n'acme/hint' = 'error'\n" + WAIVER)
+    rows = {r["id"]: (r["level"], r["judged"]) for r in json.loads(cake("rules", "list", "--json").output)}
+    assert rows["acme/hint"] == ("error", True) and rows["acme/law"] == ("warning", True) and rows["acme/idea"] == ("warning", False)
+
+
+def test_what_a_deprecated_rule_finds_says_that_it_will_go(folder):
+    said = " ".join(cake("check", "k.cake").output.split())
+    assert "rule 'acme/late' is deprecated: version 0.9 of the pack 'acme' is without it; use 'acme/hint' instead" in said
+
+
+def test_the_file_of_the_docs_is_one(said):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "packs.md").read_text(encoding="utf-8")
+    (block,) = [b.partition("```")[0] for b in page.split("```toml\n")[1:] if b.startswith("[rules]")]
+    of = book(said(block))
+    assert [w.rule for w in of.waivers] == ["core/register-budget"] and of.notes == ()
