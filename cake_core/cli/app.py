@@ -29,6 +29,7 @@ COMMANDS = {
     "bench": "Time a kernel on the GPU.",
     "facts": "Print what the proof knows of a kernel, as rows.",
     "mutate": "Seed faults into a kernel and compare who finds them.",
+    "reduce": "Make a kernel smaller while it still goes wrong.",
     "rules": "List rules; judge the texts beside them.",
     "explain": "Say what a diagnostic's code means and what to do.",
     "plugins": "List plugins, what they offer and what is broken.",
