@@ -14,6 +14,8 @@ from cake_core import effects as declared
 from cake_core.effects import Effect
 from cake_core.facts.banks import of_matrices, of_threads
 from cake_core.facts.schema import Act, Division, Region
+from cake_core.facts.sectors import moved
+from cake_core.ir.build import lift
 from cake_core.ir.nodes import Declaration, Index, Int, Name, Stmt
 from cake_core.ir.places import root
 from cake_core.ir.plan import BufferPlan, layout_words
@@ -28,22 +30,23 @@ def divided(
     warps: int,
     registry,
     buffers: Mapping[str, BufferPlan],
+    tensors: Mapping[str, Tile],
 ) -> tuple[Act, ...]:
-    """`acts`, those of `effects`, with how they divide tiles of shared memory and what turns that takes at its banks."""
+    """`acts`, those of `effects`, with how they divide tiles of shared memory and what turns that takes at its banks, and with what they move of global
+    memory. `tensors`: types of the parameters."""
     out = []
     for e, a in zip(effects, acts, strict=True):
-        if isinstance(e, declared.Access) and e.divided is not None and a.region.memory == "shared":
-            a = replace(a, **_shared_out(s, a.region, e, fragments, warps, registry, buffers))
+        if isinstance(e, declared.Access) and e.divided is not None and a.region.memory in ("shared", "global"):
+            a = replace(a, **_shared_out(s, a.region, e, fragments, warps, registry, {**buffers, **tensors}[a.region.name]))
         out.append(a)
     return tuple(out)
 
 
 def _shared_out(
-    s: Stmt, touched: Region, e: declared.Access, fragments: Mapping[str, Declaration], warps: int, registry, buffers: Mapping[str, BufferPlan]
+    s: Stmt, touched: Region, e: declared.Access, fragments: Mapping[str, Declaration], warps: int, registry, buffer: BufferPlan | Tile
 ) -> dict:
-    """`division` and `turns` of an access of `touched` by `warps` warps. `fragments`: declarations by name. Nothing where it is not known,
-    as where several fragments, or parts of one, are concerned; the rows of matrices lie alike in any."""
-    buffer = buffers[touched.name]
+    """`division` and `turns` of an access of `touched`, a part of `buffer`, by `warps` warps; of a tensor, what is `moved`. `fragments`: declarations by
+    name. Nothing where it is not known, as where several fragments, or parts of one, are concerned; the rows of matrices lie alike in any."""
     found = {"turns": of_matrices(touched, buffer)} if e.divided == "warp" else {}
     sizes = tuple(x.size.value if isinstance(x.size, Int) else None for x in touched.box if not x.single)
     held = {}
@@ -64,6 +67,9 @@ def _shared_out(
     count = layout.elements(shape, warps, words, elem)
     if count is None:
         return found
+    if isinstance(buffer, Tile):
+        extents = tuple(map(lift, buffer.shape))
+        return {"moved": moved(touched, e.width, layout, words, shape, warps, extents, buffer.elem.bytes)} if e.width is not None else found
     if e.divided == "thread" and e.width is not None:
         found["turns"] = of_threads(touched, e.width, layout, words, shape, warps, buffer)
     if count * 32 * warps == prod(shape):  # else several threads hold an element

@@ -270,7 +270,7 @@ class _Scope:
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         if by is By.ALL and warp is None:
-            acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers)
+            acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers, self.reader.types)
         read, acts = self._settled(acts, by, warp, s.span)
         sets = self._sets(s)
         said = attributes_of(s, self.reader.registry)

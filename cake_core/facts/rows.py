@@ -29,6 +29,7 @@ from cake_core.facts.schema import (
     Init,
     Loop,
     Meet,
+    Region,
     RoleFacts,
     Wait,
     While,
@@ -36,6 +37,7 @@ from cake_core.facts.schema import (
     WithCommit,
     WithGroup,
 )
+from cake_core.facts.sectors import run
 from cake_core.frozen import frozen
 from cake_core.ir.build import lift, mul
 from cake_core.ir.nodes import Expr, Int
@@ -368,10 +370,18 @@ class _Order:
             "clips": a.clips,
             "width": a.width,
             "turns": a.turns,
+            "sectors": a.moved and a.moved.sectors,
+            "useful": a.moved and a.moved.useful,
+            "piece": a.moved and a.moved.piece,
+            "run": self.run(where),
             "sem": a.order,
             "scope": a.scope,
             "cta": a.cta,
         }
+
+    def run(self, where: Region) -> int | None:
+        tensor = next((t for t in self.rows.facts.tensors if where.memory == "global" and t.name == where.name), None)
+        return None if tensor is None else run(where, tensor.shape, tensor.bits // 8)
 
 
 def _barrier_use(act: Act) -> tuple[BarrierRef, str] | None:

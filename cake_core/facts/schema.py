@@ -117,11 +117,22 @@ class Division:
 
 
 @frozen
+class Moved:
+    """`sectors` of 32 bytes that the instruction of a warp that wastes most touches, and the bytes of them that it asks for; the widest `piece`, in
+    bytes, that a thread's elements lie side by side in."""
+
+    sectors: int
+    useful: int
+    piece: int
+
+
+@frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
     element of shared memory leaves there, where that is an integer and known. `clips`, `width`, `order`, `scope`: as of `effects.Access`. `when`:
     the condition under which its statement does it, where one of its expressions chooses. `division`: how the executing threads share the
-    tile, if known; `turns`: at the banks of shared memory, of the instruction that takes most (`banks.py`)."""
+    tile, if known; `turns`: at the banks of shared memory, of the instruction that takes most (`banks.py`);
+    `moved`: of global memory (`sectors.py`)."""
 
     region: Region
     mode: Mode
@@ -138,6 +149,7 @@ class Access:
     scope: str | None = None
     division: Division | None = None
     turns: int | None = None
+    moved: Moved | None = None
 
 
 @frozen
