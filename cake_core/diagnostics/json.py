@@ -24,7 +24,7 @@ def witness_object(w: Witness | None) -> dict | None:
     if w is None:
         return None
     places = [span_object(s) for s in (*w.places, *[None] * (len(w.story) - len(w.places)))]
-    return {"params": dict(w.params), "story": list(w.story), "places": places, "confirmed": w.confirmed}
+    return {"params": dict(w.params), "story": list(w.story), "places": places, "confirmed": w.confirmed, "fault": w.fault or None}
 
 
 def diagnostic_object(d: Diagnostic) -> dict:

@@ -31,12 +31,14 @@ class Related:
 @frozen
 class Witness:
     """A run that goes wrong: sizes, and where each role stands then, one line each. `confirmed`: whether the event machine went wrong at
-    these sizes too; None: it was not asked. `places`: where the lines of the story stand in the text, one each; None: nowhere."""
+    these sizes too, with a fault of the finding's kind; None: it was not asked. `places`: where the lines of the story stand in the text, one each;
+    None: nowhere. `fault`: what the event machine found, of that kind or another; empty: nothing."""
 
     params: tuple[tuple[str, int], ...] = ()
     story: tuple[str, ...] = ()
     confirmed: bool | None = None
     places: tuple[Span | None, ...] = ()
+    fault: str = ""
 
 
 @frozen

@@ -79,6 +79,8 @@ def _shown(w: Witness, gutter: int) -> Iterator[Line]:
 def shown(w: Witness) -> str:
     """The sizes of a witness, and whether it was executed."""
     how = {True: "the event machine goes wrong there too", False: "not confirmed by the event machine", None: "not executed"}[w.confirmed]
+    if w.fault:
+        how += f" ({w.fault})" if w.confirmed else f", which finds another fault ({w.fault})"
     return "; ".join(p for p in (", ".join(f"{n} = {v}" for n, v in w.params), how) if p)
 
 

@@ -39,11 +39,10 @@ from cake_core.prove.witness import Telling
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
 if TYPE_CHECKING:
+    from cake_core.machine import Fault
     from cake_core.prove.executed import Executed
 from cake_core.source import Span
 
-#: States and steps of a replay, which says whether a counterexample was executed. No clock ends it: findings are the same on every machine.
-SMALL, BRIEF = 5_000, 200_000
 #: Sizes that are tried where those of a counterexample say nothing: each at the next value that it may have.
 OTHERS = (1, 3, 5)
 
@@ -59,7 +58,7 @@ class Answers:
     _hangs: Answer | None = None
     _telling: Telling | None = None
     _swept: set[tuple[str, ...]] | None = None
-    _replayed: dict[tuple, bool | None] = field(default_factory=dict)
+    _replayed: dict[tuple, tuple[Fault, ...] | None] = field(default_factory=dict)
     _executed: Executed | None = None
 
     def deadlock_free(self, given: Conditions = ()) -> Answer:
@@ -307,37 +306,36 @@ class Answers:
         if not self.examples:
             return unknown("it is not so in some state")
         answer = tell(found.model, *parts)
+        from cake_core.prove.replay import shown  # which loads the event machine: only what is broken needs it
+
         sizes = tuple(answer.values)
-        if sizes not in self._replayed:
-            self._replayed[sizes] = self._replay(dict(sizes))
-        confirmed = self._replayed[sizes]
+        faults = self._replay(sizes)
         loose = next((w for r in self._cuts.protocol.runs.values() for w in r.loose), None)
-        if loose is not None and not confirmed:  # a cut in which a loop goes round as often as it never does, or as it does at other sizes
+        if loose is not None and not faults:  # a cut in which a loop goes round as often as it never does, or as it does at other sizes
             if (seen := self._elsewhere()) is None:
                 return _outside(f"how often the `while` in line {loose.span.line} goes round beside other loops")
-            return replace(answer, values=seen, story=(), confirmed=True)
-        return replace(answer, confirmed=confirmed)
+            answer, faults = replace(answer, values=seen, story=(), story_places=()), self._replay(seen)
+        if faults is None:
+            return answer
+        of = next((p.access.region.name if isinstance(p, Use) else p.name for p in parts if isinstance(p, Use | Barrier)), None)
+        confirmed, fault = shown(faults, tell.__name__, of)
+        return replace(answer, confirmed=confirmed, fault=fault)
 
     def _elsewhere(self) -> tuple[tuple[str, int], ...] | None:
         """Sizes at which the event machine goes wrong, of a few small ones."""
         for least in OTHERS:
             sizes = tuple((n, admitted(self._cuts.sums.numbers.parameters[n].range, least)) for n in self.rows.facts.scalars)
-            if sizes not in self._replayed:
-                self._replayed[sizes] = self._replay(dict(sizes))
-            if self._replayed[sizes]:
+            if self._replay(sizes):
                 return sizes
         return None
 
-    def _replay(self, sizes: dict[str, int]) -> bool | None:
-        """Whether the event machine goes wrong at some sizes too; None: it cannot run there."""
-        from cake_core.machine import MachineError, Scenario, explore  # only what is broken needs it
+    def _replay(self, sizes: tuple[tuple[str, int], ...]) -> tuple[Fault, ...] | None:
+        """What goes wrong when the event machine runs at some sizes; None: it cannot run there."""
+        from cake_core.prove.replay import replayed
 
-        cluster, clusters = sizes.pop("cluster.id", 0), sizes.pop("cluster.count", 1)
-        try:
-            outcome = explore(self.rows.facts, Scenario(sizes, cluster, clusters), limit_states=SMALL, limit_picks=BRIEF, seconds=None)
-        except MachineError:
-            return None
-        return bool(outcome.faults)
+        if sizes not in self._replayed:
+            self._replayed[sizes] = replayed(self.rows.facts, dict(sizes))
+        return self._replayed[sizes]
 
     def _worst(self, answers: Iterator[Answer]) -> Answer:
         undecided = PROVED

@@ -91,7 +91,8 @@ class Executed:
         story = tuple(line for line, _ in lines)
         there = tuple(x.event.span if x.event is not None and x.event.span.line else None for _, x in lines)
         here = _site(f)
-        told = Answer(Standing.VIOLATED, f"{f.kind}: {f.message}", values, story, there, confirmed=True, places=tuple(dict(places).items()))
+        said = f"{f.kind}: {f.message}"
+        told = Answer(Standing.VIOLATED, said, values, story, there, confirmed=True, fault=said, places=tuple(dict(places).items()))
         if here is not None and (sync is None or here.role == sync["role"]):
             its = ", ".join(f"{n}: {v}" for n, v in here.iteration)
             told = replace(told, stage=", ".join(map(str, f.slot)) or None, iteration=its or None)

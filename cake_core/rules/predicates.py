@@ -32,7 +32,7 @@ class Standing(StrEnum):
 class Answer:
     """`reason`: why it is unknown, or what is violated, in words that end a finding's `why`. `values`: parameters and positions of
     a counterexample. `story`: a short interleaving, one line an agent, that shows it, and `story_places` where each stands; `stage`, `iteration`: of what is concerned;
-    `confirmed`: whether executing it showed the same (None: not executed). `outside`: unknown because the method does not speak of such a
+    `confirmed`: whether executing it showed a fault of the same kind (None: not executed); `fault`: which one it showed, of that kind or another. `outside`: unknown because the method does not speak of such a
     kernel: not analysed, as a category of which nothing is known; `at`: the statement that it does not speak of. `span`, `role`, `resource`:
     where the counterexample goes wrong, if that is elsewhere than where the asked fact stands; `places`: what else of the text it concerns, and in
     which way; `fix`: advice that fits it better than the rule's."""
@@ -45,6 +45,7 @@ class Answer:
     stage: str | None = None
     iteration: str | None = None
     confirmed: bool | None = None
+    fault: str = ""
     outside: bool = False
     at: Span | None = None
     span: Span | None = None

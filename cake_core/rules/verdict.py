@@ -60,7 +60,7 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         said, _, instead = deprecation(rule)
         extra = "; ".join(p for p in (extra, said, instead) if p)
     parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
-    witness = Witness(answer.values, answer.story, answer.confirmed, answer.story_places) if answer.values or answer.story else None
+    witness = Witness(answer.values, answer.story, answer.confirmed, answer.story_places, answer.fault) if answer.values or answer.story else None
     span = answer.span or place(at, rows)
     related = [r for also in rule.also for r in text.places(also)]
     told = {span, *(r.span for r in related)}

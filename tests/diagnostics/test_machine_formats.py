@@ -118,6 +118,14 @@ def test_whether_an_example_was_executed_is_said(confirmed):
     assert f"for example: {words[confirmed]}" in render([d], [], "text") and words[confirmed] in render([d], [], "github")
 
 
+@pytest.mark.parametrize(("confirmed", "words"), [(True, "goes wrong there too (race: x)"), (False, "machine, which finds another fault (race: x)")])
+def test_which_fault_was_found_is_said(confirmed, words):
+    d = Diagnostic("core/deadlock", "hangs", SPAN, witness=Witness((("M", 4),), (), confirmed, fault="race: x"))
+    assert_told([d])
+    assert words in render([d], [], "text") and words in render([d], [], "github")
+    assert json.loads(render([d], [], "json"))["diagnostics"][0]["witness"]["fault"] == "race: x"
+
+
 def test_a_witness_is_a_flow_an_agent():
     (result,) = json.loads(render([SHOWN], [], "sarif"))["runs"][0]["results"]
     (flow,) = result["codeFlows"]
