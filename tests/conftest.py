@@ -39,10 +39,11 @@ from cake_core.plugins.registry import KINDS
 from cake_core.source import Source
 from cake_core.syntax import parse
 
-if "formats" not in sys.modules:  # test folders are no packages
-    _spec = importlib.util.spec_from_file_location("formats", Path(__file__).parent / "diagnostics" / "formats.py")
-    sys.modules["formats"] = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sys.modules["formats"])
+for _name, _room in (("formats", "diagnostics"), ("hostile", "rules")):
+    if _name not in sys.modules:  # test folders are no packages
+        _spec = importlib.util.spec_from_file_location(_name, Path(__file__).parent / _room / f"{_name}.py")
+        sys.modules[_name] = importlib.util.module_from_spec(_spec)
+        _spec.loader.exec_module(sys.modules[_name])
 
 UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
 

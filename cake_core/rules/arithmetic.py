@@ -9,12 +9,15 @@ from __future__ import annotations
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Branch, Loop
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Unary
-from cake_core.rules.asked import checked
+from cake_core.rules.asked import checked, steps
 from cake_core.rules.predicates import PROVED, Answer, Standing, unknown
 from cake_core.rules.terms import Origins, around, as_written, names_in, owned, plain
 
 #: Steps of the solver for one question, where a rule sets no other budget.
 RLIMIT = 2_000_000
+#: The largest budget that a rule can set, and what all questions of one rule on one kernel may take together.
+MAX_RLIMIT = 10_000_000
+MAX_ALL = 20_000_000
 #: Integers of the kernel have 32 bits.
 LOW, HIGH = -(2**31), 2**31 - 1
 
@@ -29,6 +32,7 @@ class Arithmetic:
         self.rows, self.origins, self.rlimit = rows, origins, rlimit
         self.solver = z3.SolverFor("QF_UFNIA")
         self.solver.set("rlimit", rlimit)
+        self.left = MAX_ALL
         self.known: dict[str, object] = {}
         self.answered = None
         self.conditions: dict[Row, list] = {}  # what holds where a fact's statement runs: of questions that speak of it
@@ -44,14 +48,23 @@ class Arithmetic:
     def consistent(self) -> bool | None:
         """Whether some parameters satisfy the kernel's `require`s: else everything would be proved. None: not known."""
         if self.answered is None:  # the same whatever is asked later: only names of facts come in
-            self.answered = checked(self.solver)
+            self.answered = self._checked()
         return None if self.answered == self.z3.unknown else self.answered == self.z3.sat
 
     def satisfiable(self, e: Expr) -> bool | None:
         if (term := self._try(e)) is None:
             return None
-        found = checked(self.solver, term, *self._where(e))
+        found = self._checked(term, *self._where(e))
         return None if found == self.z3.unknown else found == self.z3.sat
+
+    def _checked(self, *given):
+        """The solver's answer, unknown where the rule has used up what it may ask of it."""
+        if self.left <= 0:
+            return self.z3.unknown
+        before = steps(self.solver)
+        found = checked(self.solver, *given)
+        self.left -= steps(self.solver) - before
+        return found
 
     def _where(self, exprs) -> list:
         """The conditions of the facts whose names stand in expressions. They hold where the statements run, and nowhere else."""
@@ -65,12 +78,13 @@ class Arithmetic:
             terms = [*(self.term(e) for e in given), *(z3.Not(self.term(e)) for e in alternatives)]
         except _Untranslatable as error:
             return unknown(f"the solver is not asked about {error}")
-        found = checked(self.solver, *terms, *self._where((*alternatives, *given)))
+        found = self._checked(*terms, *self._where((*alternatives, *given)))
         if found == z3.unsat:
             return PROVED
         asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)
         if found == z3.unknown:
-            return unknown(f"the solver's budget of {self.rlimit} steps does not decide whether {asked}")
+            budget = f"{self.rlimit} steps" if self.left > 0 else f"{MAX_ALL} steps for all of a rule"
+            return unknown(f"the solver's budget of {budget} does not decide whether {asked}")
         if used := {self.opaque[n] for n in names_in((*alternatives, *given)) if n in self.opaque}:
             return unknown(f"it depends on {', '.join(repr(n) for n in sorted(used))}, of which nothing is known here")
         return Answer(Standing.VIOLATED, f"not always {asked}", self._values(names_in((*alternatives, *given))))

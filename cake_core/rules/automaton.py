@@ -12,6 +12,10 @@ from cake_core.source import Span
 
 TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<mark>[()|*+?]))")
 MAX_STATES = 64
+#: Of an expression: its names and marks, and its parts when every `a+` is written as `a a*`. Of making the automaton: derivatives that are taken.
+MAX_TOKENS = 200
+MAX_PARTS = 400
+MAX_STEPS = 20_000
 
 
 @frozen
@@ -54,6 +58,8 @@ def compiled(source: Passage, names: tuple[str, ...] | None) -> Automaton:
                 fix=f"there are {', '.join(names)}" if names else "name it under 'events'",
             )
         tokens.append((word, found.end() - len(word), found.end()))
+        if len(tokens) > MAX_TOKENS:
+            raise fail("rules/automaton", f"an automaton has more than {MAX_TOKENS} names and marks", source.span(0, at), fix="make several rules of it")
         at = found.end()
     reader = _Reader(source, tokens)
     tree = reader.alternatives()
@@ -67,6 +73,7 @@ class _Reader:
 
     def __init__(self, source: Passage, tokens):
         self.source, self.tokens, self.at = source, tokens, 0
+        self.parts = 0  # that were read so far, those of what `+` repeats twice
 
     def peek(self) -> str | None:
         return self.tokens[self.at][0] if self.at < len(self.tokens) else None
@@ -96,7 +103,8 @@ class _Reader:
         return tree
 
     def repeated(self, depth: int):
-        word = self.peek()
+        word, before = self.peek(), self.parts
+        self.parts += 1
         if word == "(":
             self.at += 1
             tree = self.alternatives(depth + 1)
@@ -110,6 +118,9 @@ class _Reader:
             tree = word
         while self.peek() in ("*", "+", "?"):
             mark = self.tokens[self.at][0]
+            self.parts += self.parts - before + 1 if mark == "+" else 1
+            if self.parts > MAX_PARTS:
+                raise self.wrong(f"makes more than {MAX_PARTS} parts of it: `a+` is `a a*`")
             self.at += 1
             tree = ("many", tree) if mark == "*" else ("then", tree, ("many", tree)) if mark == "+" else ("or", tree, ("nothing",))
         return tree
@@ -121,10 +132,11 @@ def _determined(tree, at: Span) -> Automaton:
     numbers = {tree: 0}
     order = [tree]
     steps: list[dict[str, int]] = []
+    derive = _Derivatives(at)
     for t in order:
         row = {}
         for name in alphabet:
-            after = _after(t, name)
+            after = derive.after(t, name)
             if after is not None:
                 if after not in numbers:
                     if len(order) >= MAX_STATES:
@@ -156,20 +168,29 @@ def _may_end(t) -> bool:
     return False
 
 
-def _after(t, name: str):
-    """What may come behind `name`; None: it may not come."""
-    match t:
-        case str():
-            return ("nothing",) if t == name else None
-        case ("nothing",):
-            return None
-        case ("many", a):
-            return _then(_after(a, name), t)
-        case ("or", a, b):
-            return _or(_after(a, name), _after(b, name))
-        case ("then", a, b):
-            first = _then(_after(a, name), b)
-            return _or(first, _after(b, name)) if _may_end(a) else first
+class _Derivatives:
+    """Takes them, and counts."""
+
+    def __init__(self, at: Span):
+        self.at, self.steps = at, 0
+
+    def after(self, t, name: str):
+        """What may come behind `name`; None: it may not come. Raises CakeError where it takes too much."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise fail("rules/automaton", f"the automaton takes more than {MAX_STEPS} steps to make", self.at, fix="make several rules of it")
+        match t:
+            case str():
+                return ("nothing",) if t == name else None
+            case ("nothing",):
+                return None
+            case ("many", a):
+                return _then(self.after(a, name), t)
+            case ("or", a, b):
+                return _or(self.after(a, name), self.after(b, name))
+            case ("then", a, b):
+                first = _then(self.after(a, name), b)
+                return _or(first, self.after(b, name)) if _may_end(a) else first
 
 
 def _then(a, b):

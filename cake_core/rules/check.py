@@ -22,12 +22,16 @@ from cake_core.source import Span
 
 @frozen
 class Definition:
-    """A named condition of a pack: `of` its arguments' sorts, `body` typed. `asks`: a predicate stands in it."""
+    """A named condition of a pack: `of` its arguments' sorts, `body` typed. `asked`: the predicates that stand in it and in what it uses."""
 
     name: str
     of: tuple[tuple[str, Sort], ...]
     body: ast.Node
-    asks: bool
+    asked: frozenset[str]
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.asked)
 
 
 @frozen
@@ -87,9 +91,9 @@ def _check(node: ast.Node, scope: Scope) -> ast.Node:
             return replace(node, left=a, right=b, sort=CONDITION)
         case ast.Binary("<" | "<=" | ">" | ">=", left, right):
             a, b = _check(left, scope), _check(right, scope)
-            if a.sort.kind == b.sort.kind == TEXT:  # as letters stand in the alphabet
-                return replace(node, left=a, right=b, sort=CONDITION)
-            return replace(node, left=_number(left, scope), right=_number(right, scope), sort=CONDITION)
+            if not a.sort.kind == b.sort.kind == TEXT:  # texts: as letters stand in the alphabet
+                _counts(a), _counts(b)
+            return replace(node, left=a, right=b, sort=CONDITION)
         case ast.Binary(_, left, right):
             a, b = _number(left, scope), _number(right, scope)
             return replace(node, left=a, right=b, sort=TERM if TERM in (a.sort, b.sort) else INTEGER)
@@ -124,10 +128,14 @@ def _condition(node: ast.Node, scope: Scope) -> ast.Node:
 
 
 def _number(node: ast.Node, scope: Scope) -> ast.Node:
-    out = _check(node, scope)
-    if out.sort not in (INTEGER, TERM):
-        raise fail("rules/sort", f"a number stands here, this is {out.sort}", node.span)
-    return out
+    return _counts(_check(node, scope))
+
+
+def _counts(node: ast.Node) -> ast.Node:
+    """What is checked, which has to be a number."""
+    if node.sort not in (INTEGER, TERM):
+        raise fail("rules/sort", f"a number stands here, this is {node.sort}", node.span)
+    return node
 
 
 def _same(a: ast.Node, b: ast.Node, span: Span) -> None:
@@ -289,11 +297,11 @@ def asks(node: ast.Node | None, definitions: Mapping[str, Definition]) -> bool:
 
 def asked(node: ast.Node | None, definitions: Mapping[str, Definition]) -> frozenset[str]:
     """The predicates that stand in it."""
-    if node is None or not asks(node, definitions):
+    if node is None:
         return frozenset()
     inner = frozenset().union(*(asked(k, definitions) for k in ast.kids(node)))
     if isinstance(node, ast.Call) and node.name in definitions:
-        return inner | asked(definitions[node.name].body, definitions)
+        return inner | definitions[node.name].asked
     return inner | {node.name} if isinstance(node, ast.Call) and node.name in SIGNATURES else inner
 
 

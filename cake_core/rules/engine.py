@@ -6,6 +6,7 @@ speaks of order goes to the predicates.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -15,7 +16,7 @@ from cake_core.facts import Row, Rows
 from cake_core.ir.nodes import Binary, Expr, Unary
 from cake_core.rules.check import asked, asks
 from cake_core.rules.decide import Judge
-from cake_core.rules.evaluate import Evaluator, Undecidable
+from cake_core.rules.evaluate import MAX_STEPS, Evaluator, OverBudget, Undecidable
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
 from cake_core.rules.matching import fits, matches
 from cake_core.rules.paths import missed
@@ -27,13 +28,18 @@ from cake_core.rules.verdict import Outcome, Verdict, finding, undecided
 #: Of a kernel that no launch runs; a rule tells it once, and here it is outside of what can be judged.
 CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold together, so anything would be proved", outside=True)
 
-#: Findings of one rule on one kernel; more of one kind are more of the same.
+#: What all rules of one pack may look at on one kernel (`MAX_STEPS`: one rule).
+MAX_ALL = 4 * MAX_STEPS
+#: What one rule may find on one kernel, and how much of it is told: more of one kind are more of the same.
+MAX_BAD = 1000
 MOST = 20
 
 
 def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None, most: int | None = MOST) -> list[Verdict]:
     """Verdicts of every rule, in the order of the rules, at most `most` bad ones each. Raises nothing."""
     predicates = predicates or Unanswered()
+
+    spent: Counter[str] = Counter()
 
     @cache
     def contradictory() -> bool | None:
@@ -42,7 +48,7 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
         standing = predicates.may_hold(kernel).standing if kernel is not None else Standing.UNKNOWN
         return None if standing is Standing.UNKNOWN else standing is Standing.VIOLATED
 
-    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory)[:most]]
+    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory, spent)[:most]]
 
 
 def asking(rule: Rule) -> bool:
@@ -55,16 +61,19 @@ def predicates_of(rule: Rule) -> frozenset[str]:
     return asked(rule.shape.require, rule.definitions) if isinstance(rule.shape, Relation) else frozenset()
 
 
-def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callable[[], bool | None]) -> list[Verdict]:
+def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callable[[], bool | None], spent: Counter[str]) -> list[Verdict]:
+    """`spent`: what the rules of each pack have looked at; a pack may not look at more by having more rules."""
     if {r.id for r in rows["capability"]}.issuperset(rule.capabilities):
-        run = _Run(rule, rows, predicates, Evaluator(rows, rule.definitions), contradictory)
-        found = list(run.verdicts())
+        evaluator = Evaluator(rows, rule.definitions)
+        if (left := MAX_ALL - spent[rule.pack]) < evaluator.most:
+            evaluator.most, evaluator.counted = left, f"the rules of its pack look at more than {MAX_ALL:,} facts and expressions together"
+        run = _Run(rule, rows, predicates, evaluator, contradictory)
+        bad, matched = run.bad()
+        spent[rule.pack] += evaluator.steps
     else:
         return [Verdict(rule, Outcome.INAPPLICABLE, answer=unknown("the target lacks what the rule is about"))]
-    bad = [v for v in found if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)]
     if bad:
         return _distinct(bad)
-    matched = sum(v.matches for v in found)
     return [Verdict(rule, Outcome.PROVED if matched else Outcome.INAPPLICABLE, answer=PROVED if matched else None, matches=matched)]
 
 
@@ -84,6 +93,19 @@ class _Run:
     evaluator: Evaluator
     contradictory: Callable[[], bool | None]
 
+    def bad(self) -> tuple[list[Verdict], int]:
+        """The verdicts that are neither proved nor without a match, and how many matches are proved."""
+        bad: list[Verdict] = []
+        matched = 0
+        for v in self.verdicts():
+            if v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE):
+                matched += v.matches
+            elif len(bad) < MAX_BAD:
+                bad.append(v)
+            else:
+                return [*bad, self.failed({}, f"it finds more than {MAX_BAD} things wrong", "rules/budget")], matched
+        return bad, matched
+
     def verdicts(self) -> Iterator[Verdict]:
         try:
             match self.rule.shape:
@@ -93,6 +115,8 @@ class _Run:
                     yield from self.path(self.rule.shape)
                 case Protocol():
                     yield from self.protocol(self.rule.shape)
+        except OverBudget as fault:
+            yield self.failed({}, str(fault), "rules/budget")
         except Undecidable as fault:
             yield self.failed({}, f"{fault} ({fault.span})")
         except RecursionError:
@@ -107,6 +131,8 @@ class _Run:
         for env, left in matches(shape, self.rows, self.evaluator):
             try:
                 yield self.one(shape, env, left, judge)
+            except OverBudget:
+                raise
             except Undecidable as fault:
                 yield self.failed(env, f"{fault} ({fault.span})")
 
@@ -166,11 +192,11 @@ class _Run:
                 return Verdict(self.rule, Outcome.PROVED, bindings, answer, matches=1)
             case Standing.VIOLATED:
                 why = "; ".join(p for p in (extra, answer.reason) if p)
-                return Verdict(self.rule, Outcome.VIOLATED, bindings, answer, 1, finding(self.rule, bindings, answer, self.rows, why))
+                return Verdict(self.rule, Outcome.VIOLATED, bindings, answer, 1, finding(self.rule, bindings, answer, self.evaluator, why))
         return Verdict(self.rule, Outcome.UNKNOWN, bindings, answer, 1, undecided(self.rule, bindings, answer.reason, self.rows))
 
-    def failed(self, bindings: dict[str, Row], reason: str) -> Verdict:
-        return Verdict(self.rule, Outcome.ERROR, bindings, unknown(reason), 1, undecided(self.rule, bindings, reason, self.rows, fault=True))
+    def failed(self, bindings: dict[str, Row], reason: str, code: str = "rules/failed") -> Verdict:
+        return Verdict(self.rule, Outcome.ERROR, bindings, unknown(reason), 1, undecided(self.rule, bindings, reason, self.rows, code))
 
 
 def _terms(f: Formula) -> tuple[Expr, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.relations import EXPR, RELATIONS
@@ -11,24 +11,30 @@ from cake_core.ir.build import binary
 from cake_core.ir.nodes import Bool, Cond, Expr, Int
 from cake_core.rules import ast
 from cake_core.rules.check import Definition
-from cake_core.rules.formula import Arithmetic, Formula, conjunction, disjunction, negated
+from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or, conjunction, disjunction, negated
 from cake_core.rules.functions import FUNCTIONS
 from cake_core.rules.predicates import Given
 from cake_core.rules.terms import Origins, owned, words
 from cake_core.source import Span
 
-#: Nodes that one rule may evaluate on one kernel.
-MAX_STEPS = 5_000_000
-#: Of a number that a rule computes.
+#: What one rule may look at on one kernel: facts that are matched, and nodes of expressions that are evaluated.
+MAX_STEPS = 1_000_000
+#: Of a number and a text that a rule computes, and of what is left of a condition, in nodes.
 MAX_BITS = 256
+MAX_TEXT = 4096
+MAX_SIZE = 20_000
 
 
 class Undecidable(Exception):
-    """An expression has no value here: a column without one in arithmetic, a division by zero, a budget that is used up."""
+    """An expression has no value here: a column without one in arithmetic, a division by zero."""
 
     def __init__(self, message: str, span: Span):
         super().__init__(message)
         self.span = span
+
+
+class OverBudget(Undecidable):
+    """The rule looks at more than it may. It is over: another of its matches would be no cheaper."""
 
 
 Env = Mapping[str, object]
@@ -36,12 +42,22 @@ Env = Mapping[str, object]
 
 @dataclass(slots=True)
 class Evaluator:
-    """Evaluates for one kernel. `origins`: of each name of a role that stands in a formula, the fact and the name there."""
+    """Evaluates one rule for one kernel. `origins`: of each name of a role that stands in a formula, the fact and the name there. `steps`: what
+    it looked at, `most` the limit of it, `counted` the words for the limit."""
 
     rows: Rows
     definitions: Mapping[str, Definition]
     steps: int = 0
     origins: Origins = field(default_factory=dict)
+    most: int = MAX_STEPS
+    counted: str = f"the rule looks at more than {MAX_STEPS:,} facts and expressions"
+    sizes: dict[int, tuple[object, int]] = field(default_factory=dict)  # of what is left of conditions, by identity: parts are shared
+
+    def spend(self, steps: int, span: Span) -> None:
+        """Count what is looked at. Raises OverBudget."""
+        self.steps += steps
+        if self.steps > self.most:
+            raise OverBudget(self.counted, span)
 
     def condition(self, node: ast.Node, env: Env) -> Formula:
         """A condition. What it is of the kernel's names is left as arithmetic."""
@@ -72,8 +88,8 @@ class Evaluator:
 
     def value(self, node: ast.Node, env: Env):
         self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise Undecidable(f"the rule looks at more than {MAX_STEPS} combinations", node.span)
+        if self.steps > self.most:
+            raise OverBudget(self.counted, node.span)
         match node:
             case ast.Literal(value):
                 return value
@@ -83,10 +99,10 @@ class Evaluator:
                 return self._column(self.value(base, env), name, node.span)
             case ast.Binary("and", left, right):
                 a = self.condition(left, env)
-                return False if a is False else conjunction((a, self.condition(right, env)))
+                return False if a is False else self._kept(conjunction((a, self.condition(right, env))), node.span)
             case ast.Binary("or", left, right):
                 a = self.condition(left, env)
-                return True if a is True else disjunction((a, self.condition(right, env)))
+                return True if a is True else self._kept(disjunction((a, self.condition(right, env))), node.span)
             case ast.Unary("not", operand):
                 return negated(self.condition(operand, env))
             case ast.Unary(op, operand):
@@ -98,7 +114,9 @@ class Evaluator:
                 return self._arithmetic(op, self._number(left, env), self._number(right, env), node.span)
             case ast.Member(item, items):
                 one = self.value(item, env)
-                return disjunction(self._same(one, x, node.span) for x in self.value(items, env))
+                many = self.value(items, env)
+                self.spend(len(many), node.span)
+                return self._kept(disjunction(self._same(one, x, node.span) for x in many), node.span)
             case ast.Listed(items):
                 return tuple(self.value(i, env) for i in items)
             case ast.Choice(test, then, other):
@@ -106,14 +124,15 @@ class Evaluator:
                 if isinstance(t, bool):
                     return self.value(then if t else other, env)
                 if node.sort.kind == "bool":
-                    return conjunction((disjunction((negated(t), self.condition(then, env))), disjunction((t, self.condition(other, env)))))
+                    arms = disjunction((negated(t), self.condition(then, env))), disjunction((t, self.condition(other, env)))
+                    return self._kept(conjunction(arms), node.span)
                 if not isinstance(t, Arithmetic):
                     raise Undecidable("a predicate does not choose between numbers", test.span)
-                return Cond(t.condition, _lifted(self._number(then, env)), _lifted(self._number(other, env)))
+                return self._kept(Cond(t.condition, _lifted(self._number(then, env)), _lifted(self._number(other, env))), node.span)
             case ast.Quantified("forall", over, body):
-                return conjunction(self.condition(body, inner) for inner in self.facts(over, env))
+                return self._kept(conjunction(self.condition(body, inner) for inner in self.facts(over, env)), node.span)
             case ast.Quantified(_, over, body):
-                return disjunction(self.condition(body, inner) for inner in self.facts(over, env))
+                return self._kept(disjunction(self.condition(body, inner) for inner in self.facts(over, env)), node.span)
             case ast.Count(over):
                 return sum(1 for _ in self.facts(over, env))
             case ast.Fold():
@@ -121,6 +140,37 @@ class Evaluator:
             case ast.Call():
                 return self._call(node, env)
         raise AssertionError(type(node).__name__)
+
+    # --- budgets ---------------------------------------------------------------------------------------------------
+
+    def _kept(self, value, span: Span):
+        """What is left of a condition or number, which may not grow without end: what reads it walks over all of it."""
+        if not isinstance(value, bool):
+            if isinstance(value, And | Or):
+                self.spend(len(value.parts), span)
+            if self._size(value) > MAX_SIZE:
+                raise OverBudget(f"what is left of a condition has more than {MAX_SIZE:,} parts", span)
+        return value
+
+    def _size(self, value) -> int:
+        match value:
+            case And(parts) | Or(parts):
+                inner = parts
+            case Not(of):
+                inner = (of,)
+            case Arithmetic(condition):
+                inner = (condition,)
+            case tuple():
+                return sum(map(self._size, value))
+            case Expr():
+                inner = (getattr(value, f.name) for f in fields(value) if f.name not in ("span", "type", "function"))
+            case _:
+                return 1
+        if (known := self.sizes.get(id(value))) is not None and known[0] is value:
+            return known[1]
+        size = 1 + sum(map(self._size, inner))
+        self.sizes[id(value)] = value, size
+        return size
 
     # --- parts -----------------------------------------------------------------------------------------------------
 
@@ -162,10 +212,11 @@ class Evaluator:
                 raise Undecidable(f"a number of more than {MAX_BITS} bits", span)
             return value
         folded = binary(op, _lifted(a), _lifted(b))
-        return folded.value if isinstance(folded, Int | Bool) else folded
+        return folded.value if isinstance(folded, Int | Bool) else self._kept(folded, span)
 
     def _same(self, a, b, span: Span) -> Formula:
         if isinstance(a, tuple) and isinstance(b, tuple):
+            self.spend(len(a), span)
             return len(a) == len(b) and conjunction(self._same(x, y, span) for x, y in zip(a, b, strict=True))
         if a is None or b is None:
             return a is b
@@ -200,9 +251,12 @@ class Evaluator:
         name, args = node.name, node.args
         if name == "implies":
             test = self.condition(args[0], env)
-            return True if test is False else disjunction((negated(test), self.condition(args[1], env)))
+            return True if test is False else self._kept(disjunction((negated(test), self.condition(args[1], env))), node.span)
         if name == "text":
-            return "".join(words(self.value(a, env)) for a in args)
+            said = "".join(words(self.value(a, env)) for a in args)
+            if len(said) > MAX_TEXT:
+                raise Undecidable(f"a text of more than {MAX_TEXT} characters", node.span)
+            return said
         if (definition := self.definitions.get(name)) is not None:
             values = {n: self.value(a, env) for (n, _), a in zip(definition.of, args, strict=True)}
             return self.value(definition.body, values)

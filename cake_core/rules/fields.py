@@ -8,6 +8,9 @@ from cake_core.diagnostics import Sink, fail
 from cake_core.diagnostics.near import get_close_matches
 from cake_core.rules.strict import Mapping, Node, Scalar, Sequence
 
+#: Keys of one mapping that are told as unknown: more are more of the same.
+MOST = 20
+
 
 class Fields:
     """The keys of one mapping. `what`: how findings call it."""
@@ -16,8 +19,11 @@ class Fields:
         if not isinstance(node, Mapping):
             raise fail("rules/value", f"{what} is a mapping of keys to values", node.span)
         self.node, self.what, self.sink = node, what, sink
-        for key, _ in node.entries:
-            if key.value not in keys:
+        unknown = [key for key, _ in node.entries if key.value not in keys]
+        if len(unknown) > MOST:
+            sink.error("rules/key", f"{what} has {len(unknown)} keys that it may not have", node.span, fix=f"it may have {', '.join(keys)}")
+        else:
+            for key in unknown:
                 near = get_close_matches(str(key.value), keys, n=1)
                 fix = f"did you mean '{near[0]}'?" if near else f"it may have {', '.join(keys)}"
                 sink.error("rules/key", f"{what} has no key '{key.value}'", key.span, fix=fix)
@@ -37,12 +43,14 @@ class Fields:
             raise fail("rules/value", f"'{key}' is a text", found.span, fix="write it in quotes" if isinstance(found, Scalar) else None)
         return found.value.strip()
 
-    def integer(self, key: str, default: int, least: int = 1) -> int:
+    def integer(self, key: str, default: int, least: int = 1, most: int | None = None) -> int:
         found = self.node_of(key)
         if found is None:
             return default
         if not isinstance(found, Scalar) or isinstance(found.value, bool) or not isinstance(found.value, int) or found.value < least:
             raise fail("rules/value", f"'{key}' is an integer of at least {least}", found.span)
+        if most is not None and found.value > most:
+            raise fail("rules/value", f"'{key}' is an integer of at most {most}", found.span)
         return found.value
 
     def one_of(self, key: str, words: type[StrEnum], default: StrEnum | None = None):

@@ -81,13 +81,18 @@ def clauses(f: Formula) -> list[tuple[Formula, ...]]:
         case False:
             return [()]
         case And(parts):
-            out = [c for p in parts for c in clauses(p)]
+            out = []
+            for p in parts:
+                out += clauses(p)
+                if len(out) > MAX_CLAUSES:
+                    raise TooLarge
         case Or(parts):
             out = [()]
             for p in parts:
-                out = [(*a, *b) for a in out for b in clauses(p)]
-                if len(out) > MAX_CLAUSES:
+                own = clauses(p)
+                if len(out) * len(own) > MAX_CLAUSES:
                     raise TooLarge
+                out = [(*a, *b) for a in out for b in own]
         case _:
             return [(f,)]
     if len(out) > MAX_CLAUSES:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cake_core.diagnostics import Sink, fail
 from cake_core.diagnostics.categories import Category
 from cake_core.rules import shapes
-from cake_core.rules.arithmetic import RLIMIT
+from cake_core.rules.arithmetic import MAX_RLIMIT, RLIMIT
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
 from cake_core.rules.schema import SCHEMA, Also, Author, Kind, Level, Precision, Rule, Status, Template
@@ -232,4 +232,4 @@ def _references(fields: Fields) -> tuple[tuple[str, str], ...]:
 
 def _budget(fields: Fields) -> int:
     found = fields.node_of("budget")
-    return RLIMIT if found is None else Fields(found, "'budget'", ("rlimit",), fields.sink).integer("rlimit", RLIMIT)
+    return RLIMIT if found is None else Fields(found, "'budget'", ("rlimit",), fields.sink).integer("rlimit", RLIMIT, most=MAX_RLIMIT)

@@ -17,11 +17,16 @@ from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
 from cake_core.rules.load import load_rule, rule_id, schema
 from cake_core.rules.schema import SCHEMA, Kind, Level, Need, Note, Pack, Precision, Removed, Rule, Status
+from cake_core.rules.strict import MAX_BYTES as MAX_FILE
 from cake_core.rules.strict import Mapping, Node, Scalar, Sequence, read
 from cake_core.rules.versions import FULL, VERSION, admits, numbers, wrong_bound
 
 PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "soundness", "define")
 REQUIRES = ("cake", "schema", "packs", "predicates")
+#: Of one pack: its rules, the bytes of their files together, and the findings after which the rest is not read.
+MAX_RULES = 500
+MAX_BYTES = 1024 * 1024
+MAX_FINDINGS = 100
 SUITE = {"status": Status, "precision": Precision, "kind": Kind, "level": Level}
 
 
@@ -83,7 +88,12 @@ def _rules(folder: Path, shown: str, known: dict[str, Definition], own: tuple[st
     files: list[Path] = []
     with sink.collecting():
         files = _rule_files(folder, shown)
+    read = 0
     for path in files:
+        if len(sink.items) > MAX_FINDINGS or (read := read + _size(path)) > MAX_BYTES:
+            wrong = f"has more than {MAX_FINDINGS} findings" if len(sink.items) > MAX_FINDINGS else f"has more than {MAX_BYTES} bytes of rules"
+            sink.error("rules/pack", f"'{shown}' {wrong}: the rest is not read", fix="mend these first" if sink.items else "make several packs of it")
+            break
         with sink.collecting():
             rule = load_rule(path, known, f"{shown}/rules/{path.parent.name}/rule.yaml")
             _belongs(rule, namespace, path.parent.name)
@@ -96,6 +106,15 @@ def _rules(folder: Path, shown: str, known: dict[str, Definition], own: tuple[st
                 )
             rules[rule.id] = replace(rule, pack=name, version=version)
     return rules, files
+
+
+def _size(path: Path) -> int:
+    """How much of a file is read: nothing of one that is too large, or not there, which is told when it is read."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return 0
+    return size if size <= MAX_FILE else 0
 
 
 def _rule_files(folder: Path, shown: str) -> list[Path]:
@@ -114,6 +133,8 @@ def _rule_files(folder: Path, shown: str) -> list[Path]:
                 if link := next((n for n, e in sorted(found.items()) if e.is_symlink()), None):
                     raise _link(f"{shown}/rules/{entry.name}/{link}")
                 out.append(Path(entry.path, "rule.yaml"))
+                if len(out) > MAX_RULES:
+                    raise fail("rules/pack", f"'{shown}' has more than {MAX_RULES} rules", fix="make several packs of it")
             elif entry.name.endswith((".yaml", ".yml")):
                 raise fail(
                     "rules/pack",

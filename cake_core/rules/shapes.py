@@ -10,7 +10,7 @@ from cake_core.diagnostics import fail
 from cake_core.diagnostics.near import get_close_matches
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
 from cake_core.rules import ast, automaton
-from cake_core.rules.check import Definition, Scope, asks, checked
+from cake_core.rules.check import Definition, Scope, asked, checked
 from cake_core.rules.fields import Fields
 from cake_core.rules.parser import Passage, parse
 from cake_core.rules.schema import Path, Pattern, Protocol, Relation, Template
@@ -25,6 +25,9 @@ WHO = {"writer": "writer", "each writer": "writer", "issuer": "issuer", "reader"
 RESOURCE = "resource"
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*")
+#: Facts that one rule matches together, and patterns of a path or a protocol: each is looked at beside all others.
+MAX_MATCHED = 8
+MAX_PATTERNS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Defini
         of = tuple((str(k.value), _sort(v)) for k, v in inner.entries("of"))
         later = frozenset(str(k.value) for k, _ in entries[number:])
         body = Reader(out, later).expression(_needed(inner, "as"), dict(of), expected=None, may_ask=True)
-        out[key.value] = Definition(key.value, of, body, asks(body, out))
+        out[key.value] = Definition(key.value, of, body, asked(body, out))
     return out
 
 
@@ -196,6 +199,7 @@ def relation(fields: Fields, read: Reader) -> tuple[Relation, dict[str, Sort]]:
         if not VARIABLE.fullmatch(str(key.value)):
             raise fail("rules/value", f"'{key.value}' is no name", key.span)
         match.append((str(key.value), pattern(node)))
+    _few(match, MAX_MATCHED, "facts that are matched together", fields.node_of("match"))
     if not match:
         raise fail("rules/value", "'match' names no fact", fields.node_of("match").span, fix="match the kernel: {k: {kernel: {}}}")
     variables = {name: fact(p.relation) for name, p in match}
@@ -205,11 +209,17 @@ def relation(fields: Fields, read: Reader) -> tuple[Relation, dict[str, Sort]]:
     return Relation(tuple(match), where, assume, require), variables
 
 
+def _few(items, most: int, what: str, node: Node) -> None:
+    if len(items) > most:
+        raise fail("rules/value", f"a rule has at most {most} {what}, here are {len(items)}", node.span, fix="make several rules of it")
+
+
 def path(fields: Fields, read: Reader) -> tuple[Path, dict[str, Sort]]:
     start = pattern(fields.node_of("from", required=True), ends=("start",))
     end = pattern(fields.node_of("to", required=True), ends=("end",))
     passed = fields.node_of("must_pass", required=True)
     passes = tuple(map(pattern, passed.items if isinstance(passed, Sequence) else (passed,)))
+    _few(passes, MAX_PATTERNS, "patterns of what must be passed", passed)
     for p in (start, end, *passes):
         if p.relation not in HAPPENING and p.relation not in ENDS:
             raise fail(
@@ -244,6 +254,8 @@ def protocol(fields: Fields, read: Reader) -> tuple[Protocol, dict[str, Sort]]:
         if one.relation not in HAPPENING:
             raise fail("rules/value", f"an event happens, '{one.relation}' does not", one.span)
         events.append((str(key.value), one))
+    if events:
+        _few(events, MAX_PATTERNS, "events", fields.node_of("events"))
     found = fields.scalar("automaton")
     if found is None:
         raise fail("rules/key", f"{fields.what} lacks the key 'automaton'", fields.node.span)

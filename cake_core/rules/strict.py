@@ -6,7 +6,9 @@ that are too large or nest too deep are errors, `rules/yaml`.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +26,8 @@ GUESSED = re.compile(
     r"[-+]?(\d[\d_]*)?\.\d*([eE][-+]?\d+)?|[-+]?\d+[eE][-+]?\d+|0[xob]\w+|\d{4}-\d\d?-\d\d?.*|\d+:\d+.*|(?i:yes|no|on|off|y|n|null|~|\.inf|\.nan)"
 )
 INTEGER = re.compile(r"-?\d+")
+#: Characters that steer what shows a text: controls, and marks that turn the direction of writing.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 @frozen
@@ -75,10 +79,12 @@ def read(path: Path, name: str | None = None) -> Mapping:
     shown = name or str(path)
     start = Span(shown, 1, 1, 1, 1)
     try:
-        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+        data = _bytes(path)
     except OSError as error:
         raise fail("rules/yaml", f"'{shown}' can't be read: {error.strerror}", start) from None
     if data is None:
+        raise fail("rules/yaml", f"'{shown}' is no file", start, why="a pipe or a device may never end")
+    if len(data) > MAX_BYTES:
         raise fail("rules/yaml", f"the file has more than {MAX_BYTES} bytes", start, fix="a rule is a page of text")
     try:
         text = data.decode("utf-8")
@@ -88,6 +94,13 @@ def read(path: Path, name: str | None = None) -> Mapping:
         at = Span(shown, line, column, line, column + 1)
         raise fail("rules/yaml", f"byte 0x{data[error.start]:02x} is not UTF-8", at, fix="save the file as UTF-8") from None
     return loads(text, shown)
+
+
+def _bytes(path: Path) -> bytes | None:
+    """What a file holds, as far as it is read; None of what is no file. Opening a pipe would wait for who writes it."""
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(number, "rb") as file:
+        return file.read(MAX_BYTES + 1) if stat.S_ISREG(os.fstat(number).st_mode) else None
 
 
 def loads(text: str, file: str) -> Mapping:
@@ -167,6 +180,8 @@ class _Reader:
 
     def scalar(self, event, at: Span) -> Scalar:
         text, style = event.value, event.style or ""
+        if (found := CONTROL.search(text)) is not None:
+            raise fail("rules/yaml", f"the character U+{ord(found.group()):04X} can't be shown", at, why="what rules say goes to terminals")
         if style:
             return Scalar(text, at, style, self.lines)
         if text == "":

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from cake_core.diagnostics import Diagnostic, Related, Severity, Witness
 from cake_core.facts import Row, Rows
-from cake_core.rules.evaluate import Evaluator, Undecidable
+from cake_core.rules.evaluate import Evaluator, OverBudget, Undecidable
 from cake_core.rules.names import deprecation
 from cake_core.rules.predicates import Answer
 from cake_core.rules.schema import Also, Level, Rule, Status, Template
@@ -39,6 +39,10 @@ class Verdict:
     finding: Diagnostic | None = None
 
 
+#: What a finding says of a rule without an answer.
+SAID = {"rules/undecided": "is not decided", "rules/failed": "has no answer", "rules/budget": "is over its budget"}
+#: Of a value in a text.
+MAX_SHOWN = 1000
 #: Further places of one kind that a finding names.
 MOST_PLACES = 2
 
@@ -51,9 +55,10 @@ def severity(rule: Rule) -> Severity:
     return of if rule.status in (Status.STABLE, Status.DEPRECATED) or of is Severity.NOTE else Severity.WARNING
 
 
-def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer, rows: Rows, extra: str = "") -> Diagnostic:
-    """A violation, in the words of the rule. `extra`: what the decision adds to the reason."""
-    text = Filler(rule, rows, bindings)
+def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer, evaluator: Evaluator, extra: str = "") -> Diagnostic:
+    """A violation, in the words of the rule. `evaluator`: of the rule, whose budget is spent on words too; `extra`: what the decision adds to
+    the reason. Raises OverBudget."""
+    rows, text = evaluator.rows, Filler(evaluator, bindings)
     at = _at(rule, bindings)
     why = text.of(rule.detail) if rule.detail else rule.why
     if rule.status is Status.DEPRECATED:
@@ -83,12 +88,12 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     )
 
 
-def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], reason: str, rows: Rows, fault: bool = False) -> Diagnostic:
+def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], reason: str, rows: Rows, code: str = "rules/undecided") -> Diagnostic:
     """Nothing is proved: as bad as a violation where the rule is stable, since unknown is not safe."""
     at = _at(rule, bindings)
     return Diagnostic(
-        "rules/failed" if fault else "rules/undecided",
-        f"rule '{rule.id}' {'has no answer' if fault else 'is not decided'}: {reason}",
+        code,
+        f"rule '{rule.id}' {SAID[code]}: {reason}",
         place(at, rows),
         severity(rule),
         resource=_resource(at),
@@ -140,8 +145,7 @@ def _role(row: Row | None) -> str | None:
 class Filler:
     """Fills the templates of one finding."""
 
-    rule: Rule
-    rows: Rows
+    evaluator: Evaluator
     bindings: Mapping[str, Row | str | None]
 
     def places(self, also: Also) -> Iterator[Related]:
@@ -149,21 +153,23 @@ class Filler:
         if also.over is None:
             envs = [dict(self.bindings)]
         else:
-            envs = Evaluator(self.rows, self.rule.definitions).facts(also.over, self.bindings)
+            envs = self.evaluator.facts(also.over, self.bindings)
         places: dict[Span, str] = {}
         for env in envs:
             row = env.get(also.over.var if also.over is not None else also.at)
-            if (span := place(row, self.rows)) is not None and len(places) < MOST_PLACES:
-                places.setdefault(span, Filler(self.rule, self.rows, env).of(also.say))
+            if (span := place(row, self.evaluator.rows)) is not None and len(places) < MOST_PLACES:
+                places.setdefault(span, Filler(self.evaluator, env).of(also.say))
         for span, message in places.items():
             yield Related(message, span)
 
     def of(self, template: Template) -> str:
-        evaluator = Evaluator(self.rows, self.rule.definitions)
-        return "".join(p if isinstance(p, str) else self._shown(evaluator, p) for p in template.pieces)
+        return "".join(p if isinstance(p, str) else self._shown(p) for p in template.pieces)
 
-    def _shown(self, evaluator: Evaluator, node) -> str:
+    def _shown(self, node) -> str:
         try:
-            return words(evaluator.value(node, self.bindings))
+            said = words(self.evaluator.value(node, self.bindings))
+        except OverBudget:
+            raise
         except (Undecidable, KeyError):
             return "?"
+        return said if len(said) <= MAX_SHOWN else f"{said[:MAX_SHOWN]}.."

@@ -1,0 +1,207 @@
+"""What hostile packs are refused with, what they may cost, and that no mangled file ends in anything but findings."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hostile import ATTACKS, HEAD, MESSAGE, PACK
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cake_core.diagnostics import CakeError, render
+from cake_core.rules import judge, load_pack, load_rule, rulebook
+from cake_core.rules.engine import MAX_BAD
+from cake_core.rules.evaluate import MAX_STEPS, Evaluator
+from cake_core.rules.matching import matches
+from cake_core.rules.verdict import Outcome
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are measured with wait4")
+
+#: Half of what is allowed, 10 s and 512 MiB: machines differ. What the process had before is in it.
+SECONDS, MIB = 5.0, 256
+#: Of a rule that is only long.
+SILENT = ("many_values",)
+
+
+@pytest.fixture(scope="module")
+def ends() -> dict[str, dict]:
+    run = subprocess.run([sys.executable, str(Path(__file__).with_name("hostile.py"))], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return {d["attack"]: d for d in map(json.loads, run.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_ends_in_a_finding_within_the_budget(ends, attack):
+    end = ends[attack]
+    assert end["end"] in ("refused", "told") if attack not in SILENT else end["end"] == "silent", end
+    assert all(c.startswith(("rules/", "acme/")) for c in end["codes"]) and (end["codes"] or attack in SILENT)
+    assert end["seconds"] < SECONDS and end["mib"] < MIB, end
+
+
+@pytest.mark.parametrize("attack, code, said", [
+    ("doubled_facts", "rules/budget", f"looks at more than {MAX_STEPS:,} facts and expressions"),
+    ("doubled_predicates", "rules/budget", "what is left of a condition has more than"),
+    ("six_events_and_nothing", "rules/budget", "looks at more than"),
+    ("many_greedy_rules", "rules/budget", "is over its budget"),
+    ("fifo", "rules/yaml", "is no file"),
+    ("nested_plus", "rules/automaton", "more than 400 parts"),
+    ("thousands_of_rules", "rules/pack", "more than 500 rules"),
+    ("solver_without_end", "rules/value", "at most 10000000"),
+    ("laughs", "rules/yaml", "aliases"),
+    ("bell", "rules/yaml", "U+0007"),
+])  # fmt: skip
+def test_what_is_too_much_is_said(ends, attack, code, said):
+    assert code in ends[attack]["codes"] and said in ends[attack]["said"]
+
+
+def written(folder: Path, **rules: str) -> Path:
+    (folder / "pack.yaml").write_text(PACK)
+    for slug, text in rules.items():
+        (folder / "rules" / slug).mkdir(parents=True)
+        (folder / "rules" / slug / "rule.yaml").write_text(text.replace("%s", slug, 1))
+    return folder
+
+
+def test_a_pack_with_one_hostile_rule_is_not_there_at_all(tmp_path):
+    with pytest.raises(CakeError):
+        load_pack(written(tmp_path, good=HEAD + "match: {k: {kernel: {}}}\n" + MESSAGE + "require: true\n", bad="{" * 1000))
+
+
+# --- budgets -----------------------------------------------------------------------------------------------------
+
+DERIVED = """cake 1 derived
+kernel k(N: i32)
+  target sm90
+{
+  launch 1
+  role a: 1 warp at 0 {
+%s  }
+}
+"""
+
+
+def pack_rules(folder, **rules):
+    return sorted(load_pack(written(folder, **rules)).rules, key=lambda r: r.id)
+
+
+def test_a_rule_over_its_budget_is_an_error_and_the_others_are_judged(tmp_path, rows_from):
+    rows = rows_from(DERIVED % ("    warp.sync\n" * 30))
+    greedy = HEAD + "match: {a: {event: {}}, b: {event: {}}, c: {event: {}}, d: {event: {}}, e: {event: {}}}\n" + MESSAGE + "require: a.order >= 0\n"
+    rules = pack_rules(tmp_path, greedy=greedy, modest=HEAD + "match: {a: {event: {}}}\n" + MESSAGE + "require: a.order >= 0\n")
+    first, second = judge(rules, rows)
+    assert first.outcome is Outcome.ERROR and first.finding.code == "rules/budget" and first.finding.severity == "error"
+    assert second.outcome is Outcome.PROVED and second.matches == 30
+
+
+def test_a_pack_can_not_look_at_more_by_having_more_rules(tmp_path, rows_from, monkeypatch):
+    monkeypatch.setattr("cake_core.rules.engine.MAX_ALL", 60_000)
+    rows = rows_from(DERIVED % ("    warp.sync\n" * 14))
+    text = HEAD + "match: {a: {event: {}}, b: {event: {}}, c: {event: {}}}\n" + MESSAGE + "where: a.order + b.order + c.order < 0\nrequire: false\n"
+    greedy = pack_rules(tmp_path, **{f"r{n}": text for n in range(8)})
+    mine = rulebook().rules[:3]
+    found = judge([*greedy, *mine], rows)
+    together = [v for v in found if v.finding is not None and "together" in v.finding.message]
+    assert together and all(v.finding.code == "rules/budget" and v.rule.pack == "acme" for v in together)
+    assert [v.outcome for v in found[-3:]] == [v.outcome for v in judge(mine, rows)], "another pack's budget is its own"
+
+
+def test_a_rule_that_finds_without_end_says_so(tmp_path, rows_from):
+    rows = rows_from(DERIVED % ("    warp.sync\n" * 40))
+    (rule,) = pack_rules(tmp_path, all=HEAD + 'match: {a: {event: {}}, b: {event: {}}}\nmessage: "{a.order} and {b.order}"\nrequire: false\n')
+    found = judge([rule], rows, most=None)
+    assert len(found) == MAX_BAD + 1 and found[-1].finding.code == "rules/budget"
+    assert len(judge([rule], rows)) == 20
+
+
+def test_facts_are_joined_by_equal_columns_as_they_are_matched_one_by_one(tmp_path, rows_from):
+    """What `where` joins by is what it would find by looking at every pair; and it looks at fewer."""
+    body = "".join(f"    if N > {n} {{\n      warp.sync\n    }}\n    warp.sync\n" for n in range(12))
+    rows = rows_from(DERIVED % body)
+    cases = {
+        "order": "a.order == b.order", "turned": "b.op == a.op and b.order <= a.order", "fact": "a.role == b.role", "deep": "a.role.id == b.role.id",
+        "none": "a.event.op == b.op", "loc": "a.loc == b.loc", "word": "a.part == b.part and a.order < 3",
+    }  # fmt: skip
+    text = HEAD + "match: {a: {meet: {}}, b: {event: {}}}\n" + MESSAGE + "where: WHERE\nrequire: true\n"
+    for slug, where in cases.items():
+        folder = tmp_path / slug
+        folder.mkdir()
+        for form, said in ((f"{slug}1", where), (f"{slug}2", where.replace("==", "<=", 0) + " or false")):
+            (folder / form).mkdir()
+        (joined,) = pack_rules(folder / f"{slug}1", r=text.replace("WHERE", where))
+        (plain,) = pack_rules(folder / f"{slug}2", r=text.replace("WHERE", f"({where}) or 1 > 2"))
+        ends, steps = [], []
+        for rule in (joined, plain):
+            evaluator = Evaluator(rows, rule.definitions)
+            ends.append([(env["a"].id, env["b"].id) for env, _ in matches(rule.shape, rows, evaluator)])
+            steps.append(evaluator.steps)
+        assert ends[0] == ends[1] and ends[0], where
+        if slug in ("order", "loc"):
+            assert steps[0] < steps[1] / 2, (where, steps)
+
+
+# --- mangled files -----------------------------------------------------------------------------------------------
+
+RULES = [r.path for r in rulebook().rules]
+
+
+@st.composite
+def mangled(draw) -> bytes:
+    """The file of a built-in rule with pieces left out, doubled, exchanged and put in."""
+    data = bytearray(draw(st.sampled_from(RULES)).read_bytes())
+    other = draw(st.sampled_from(RULES)).read_bytes()
+    for _ in range(draw(st.integers(1, 4))):
+        rng = random.Random(draw(st.integers(0, 2**32)))
+        a, b = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
+        b = min(b, a + rng.choice((1, 4, 40, 400)))
+        c = rng.randrange(len(other))
+        put = draw(
+            st.sampled_from(
+                [
+                    b"",
+                    bytes(data[a:b]) * 2,
+                    other[c : c + 60],
+                    b"[",
+                    b"{",
+                    b"}",
+                    b": ",
+                    b"\n  - ",
+                    b"*",
+                    b"&a ",
+                    b"!!x ",
+                    b"\t",
+                    b"\x00",
+                    b"\xff",
+                    b"'",
+                    b'"',
+                    b"|\n",
+                    b">",
+                    b"((((",
+                    b"forall x in event: ",
+                    b"9" * 30,
+                ]
+            )
+        )
+        data[a:b] = put
+    return bytes(data)
+
+
+@settings(deadline=None, max_examples=120)
+@given(mangled())
+def test_no_mangled_file_ends_in_anything_but_findings_with_a_place(data):
+    path = Path(tempfile.gettempdir(), f"cake-mangled-{os.getpid()}.yaml")
+    path.write_bytes(data)
+    try:
+        load_rule(path, name="rule.yaml")
+    except CakeError as error:
+        assert all(d.code.startswith("rules/") for d in error.diagnostics)
+        for form in ("text", "concise", "json", "sarif", "github"):
+            assert render(error.diagnostics, (), form)
+    finally:
+        path.unlink()
