@@ -73,9 +73,9 @@ def met_cluster(waits: bool) -> Act:
     return Act("wait for the cluster" if waits else "come to the cluster")
 
 
-def converged() -> Act:
-    """The lanes of the warp have met."""
-    return Act("warp meets")
+def converged(lanes: int = 0xFFFFFFFF) -> Act:
+    """The lanes of the warp in the mask `lanes` have met."""
+    return Act("warp meets", None, lanes & 0xFFFFFFFF)
 
 
 def fenced(kind: str) -> Act:

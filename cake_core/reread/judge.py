@@ -13,7 +13,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.types import ELEMENTS
 from cake_core.lower import Lowered
 from cake_core.lower.kernel import entry_launch
-from cake_core.machine.scenarios import scenarios_of, value
+from cake_core.machine.scenarios import value
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, worlds
@@ -22,13 +22,12 @@ from cake_core.ptx.reader import Entry, PtxSyntaxError, read
 from cake_core.reread.compare import Difference, compared
 from cake_core.reread.expected import wanted
 from cake_core.reread.flow import NotFollowed
+from cake_core.reread.launches import launches
 from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
 from cake_core.reread.words import Names
 
-#: Sizes that are read back at, and lanes of a warp: its leading lane, and one that leads nothing.
-SIZES, LANES = 3, (0, 31)
-#: Tries for sizes; far fewer than the event machine takes for its own.
-TRIES = 500
+#: Lanes of a warp that are read back: the leading one, and one that leads nothing.
+LANES = (0, 31)
 #: Where the launch puts dynamic shared memory: at a multiple of 16 and of nothing more.
 SHARED = 0x410
 
@@ -56,7 +55,7 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
         if code.unread:
             opcode, line = next(iter(code.unread.items()))
             raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
-        scenarios = scenarios_of(facts, SIZES, tries=TRIES)
+        scenarios = tuple(launches(facts))
     except (NotFollowed, PtxSyntaxError) as error:
         return Reading(left=tuple((n, _located(error)) for n in everyone))
     except MachineError as error:
@@ -114,13 +113,17 @@ class _One:
                 told: dict[int, list] = {}
                 for lane in LANES:
                     want = wanted(self.facts, agent, self.base, warp == agent.first, lane == 0, registers)
+                    run, end = self._run(agent.cta, warp, lane, told), None
                     try:
-                        seen = self._run(agent.cta, warp, lane, told).go()
+                        run.go()
                     except NotFollowed as error:
-                        self.left[role] = _located(error)
-                        break
-                    if (difference := compared(want, seen)) is not None:
+                        end = error
+                    difference = compared(want, run.seen)
+                    if difference is not None and (end is None or difference.seen is not None):  # as far as it was followed
                         yield role, self._told(agent, warp, lane, difference)
+                    elif end is not None:
+                        self.left[role] = _located(end)
+                    if difference is not None or end is not None:
                         break
 
     def _launch(self) -> None:

@@ -73,5 +73,5 @@ class Names:
             case "word":
                 return f"asks for '{act.name} {act.number}'"
         return {"come to the cluster": "comes to the cluster's barrier", "wait for the cluster": "waits at the cluster's barrier"}.get(
-            act.what, "lets the lanes of its warp meet"
+            act.what, f"lets lanes {act.number:08x} of its warp meet"
         )

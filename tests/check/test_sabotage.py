@@ -6,6 +6,7 @@ emitted. Without a plant the same texts build.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import cake_tma.load
@@ -15,11 +16,11 @@ import pytest
 from cake_core import pipeline
 from cake_core.diagnostics import CakeError
 from cake_core.ir.printer import kernel_text
-from cake_core.lower import addresses
+from cake_core.lower import addresses, said
 from cake_core.pipeline import build
 from cake_core.plugins import load_registry
 from cake_core.primitive import factors
-from cake_core.ptx.builder import Builder
+from cake_core.ptx.builder import Addr, Builder
 from cake_core.source import Source
 from cake_core.syntax import parse
 
@@ -158,3 +159,117 @@ def test_a_panel_elsewhere(monkeypatch):
     with pytest.raises(CakeError) as raised:
         build(source, REGISTRY)
     assert {d.code for d in raised.value.diagnostics} == {"derive/descriptor-reach"}
+
+
+# --- lowering, read back -----------------------------------------------------------------------------------------
+#
+# What no operand shows is found in the PTX itself. The same goes for what `derive/not-as-said` finds first: each plant is made
+# with that check out of the way, so that one does not stand for the other.
+
+ZOO = Path(__file__).parents[2] / "kernels" / "gemm"
+
+
+def _flipped(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+    """The parity that a wait asks for."""
+    done, barrier, parity = operands
+    other = 1 - parity if isinstance(parity, int) else b.op("xor.b32", parity, 1)
+    real(b, op, done, barrier, other, **more)
+
+
+def _elsewhere(behind: int):
+    """The barrier, so many bytes behind the one that is meant."""
+
+    def plant(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+        moved = [replace(x, offset=x.offset + behind) if isinstance(x, Addr) else x for x in operands]
+        real(b, op, *moved, **more)
+
+    return plant
+
+
+def _signal_elsewhere(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+    """The barrier that a copy tells, and not where it goes to."""
+    at = next(i for i, x in enumerate(operands) if isinstance(x, Addr) and i)
+    real(b, op, *operands[:at], replace(operands[at], offset=operands[at].offset + 8), *operands[at + 1 :], **more)
+
+
+def _changed(change):
+    def plant(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+        real(b, op, *(change(x) if isinstance(x, int) and not isinstance(x, bool) else x for x in operands), **more)
+
+    return plant
+
+
+def _left_out(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+    """No instruction at all."""
+
+
+def _other_slot(b: Builder, real, op: str, operands: tuple, more: dict) -> None:
+    """A remainder by the number of slots that is the next slot's."""
+    d, a, n = operands
+    real(b, "add.s32", d, a, 1, **more)
+    real(b, op, d, d, n, **more)
+
+
+READ_BACK = {
+    "sm90 parity": ("gemm_sm90", "mbarrier.try_wait", _flipped, {"load", "math"}),
+    "sm90 barrier of a wait": ("gemm_sm90", "mbarrier.try_wait", _elsewhere(8), {"load", "math"}),
+    "sm90 barrier of an arrival": ("gemm_sm90", "mbarrier.arrive.shared", _elsewhere(-8), {"math"}),
+    "sm90 bytes": ("gemm_sm90", "mbarrier.arrive.expect_tx", _changed(lambda x: x // 2), {"load"}),
+    "sm90 count": ("gemm_sm90", "mbarrier.init", _changed(lambda x: x + 1), {"load"}),
+    "sm90 barrier of a copy": ("gemm_sm90", "cp.async.bulk.tensor.2d.shared", _signal_elsewhere, {"load"}),
+    "sm90 fence": ("gemm_sm90", "fence.proxy.async", _left_out, {"math"}),
+    "sm90 fence of registers": ("gemm_sm90", "wgmma.fence", _left_out, {"math"}),
+    "sm90 threads": ("gemm_sm90", "bar.sync", _changed(lambda x: 2 * x), {"math"}),
+    "sm90 groups": ("gemm_sm90", "wgmma.wait_group", _changed(lambda x: x + 1), {"math"}),
+    "sm80 commit": ("gemm_sm80", "cp.async.commit_group", _left_out, {"main"}),
+    "sm80 groups": ("gemm_sm80", "cp.async.wait_group", _changed(lambda x: x + 1), {"main"}),
+    "sm80 meeting": ("gemm_sm80", "bar.sync", _left_out, {"main"}),
+    "sm80 threads": ("gemm_sm80", "bar.sync", _changed(lambda x: x + 1), {"main"}),
+    "sm100 parity": ("gemm_sm100_pair", "mbarrier.try_wait", _flipped, {"load", "mma", "epi"}),
+    "sm100 slot": ("gemm_sm100_pair", "rem.u32", _other_slot, {"load", "mma"}),
+    "sm100 barrier of an engine": ("gemm_sm100_pair", "tcgen05.commit", _elsewhere(8), {"mma"}),
+    "sm100 barrier of a copy": ("gemm_sm100_pair", "cp.async.bulk.tensor.2d.shared", _signal_elsewhere, {"load"}),
+    "sm100 bytes": ("gemm_sm100_pair", "mbarrier.arrive.expect_tx", _changed(lambda x: x + 16), {"load"}),
+    "sm100 fence behind a wait": ("gemm_sm100_pair", "tcgen05.fence::after", _left_out, {"load", "mma", "epi"}),
+    "sm100 fence of the proxy": ("gemm_sm100_pair", "fence.proxy.async", _left_out, {"epi"}),
+    "sm100 columns": ("gemm_sm100_pair", "tcgen05.alloc", _changed(lambda x: x // 2), {"load"}),
+}
+
+
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_lowered_wrongly_and_read_back(kind, monkeypatch):
+    name, opcode, plant, roles = READ_BACK[kind]
+    real, planted = Builder.emit, []
+
+    def emit(self, op, *operands, **more):
+        if op.startswith(opcode) and not planted[-1:] == [None]:
+            planted.append(None)  # what a plant emits is emitted as it is
+            plant(self, real, op, operands, more)
+            planted[-1] = op
+            return None
+        return real(self, op, *operands, **more)
+
+    monkeypatch.setattr(Builder, "emit", emit)
+    monkeypatch.setattr(said, "check", lambda *_: None)
+    source = Source(f"{name}.cake", (ZOO / f"{name}.cake").read_text(encoding="utf-8"))
+    arch = parse(source).kernels[0].targets[0]
+    with pytest.raises(CakeError) as raised:
+        build(source, REGISTRY, arch)
+    assert planted and {d.code for d in raised.value.diagnostics} <= {"reread/differs", "reread/missing", "reread/extra"}
+    assert {d.role for d in raised.value.diagnostics} == roles
+
+
+def test_nothing_else_finds_a_parity_that_is_computed_wrongly(monkeypatch):
+    """Why the machine code is read back: without that the build goes through."""
+    real = Builder.emit
+
+    def emit(self, op, *operands, **more):
+        if op.startswith("mbarrier.try_wait"):
+            return _flipped(self, real, op, operands, more)
+        return real(self, op, *operands, **more)
+
+    monkeypatch.setattr(Builder, "emit", emit)
+    source = Source("gemm_sm90.cake", (ZOO / "gemm_sm90.cake").read_text(encoding="utf-8"))
+    assert build(source, REGISTRY, read_back=False).diagnostics == ()
+    with pytest.raises(CakeError):
+        build(source, REGISTRY)

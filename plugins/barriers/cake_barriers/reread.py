@@ -40,8 +40,10 @@ def _meet(waits: bool):
 
 
 def _elect(s: Statement, at: Moment) -> tuple[Act, ...]:
-    """`d|p, membermask`: p holds in one lane, the same one each time; which one is not said, so the first is taken for it."""
-    at.give(s.operands[0], at.lane == 0)
+    """`d|p, membermask`: p holds in one lane of the mask, the same one each time; which one is not said, so the first of a warp is
+    taken for it. A thread outside of the mask must not execute it."""
+    result, mask = s.operands
+    at.give(result, at.lane == 0 if at.value(mask) & 0xFFFFFFFF == 0xFFFFFFFF else None)
     return ()
 
 
@@ -59,7 +61,7 @@ REREADS = (
     Reread("bar.sync", _meet(True), doc=_BAR),
     Reread("bar.arrive", _meet(False), doc=_BAR),
     Reread("elect.sync", _elect, acts=False, writes=True, doc="PTX ISA, elect.sync"),
-    Reread("bar.warp.sync", lambda s, at: (converged(),), doc="PTX ISA, bar.warp.sync"),
+    Reread("bar.warp.sync", lambda s, at: (converged(at.value(s.operands[0])),), doc="PTX ISA, bar.warp.sync"),
     Reread("fence.proxy.async", _fence("proxy_async"), doc=_FENCE),
     Reread("fence.mbarrier_init", _fence("barrier_init"), doc=_FENCE),
     # Without clusters and engines the order inside of the CTA is all that is to know of a barrier's start.

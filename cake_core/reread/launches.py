@@ -1,0 +1,46 @@
+"""Small launches at which a kernel is read back: sizes, which cluster, and what control reads from memory.
+
+The event machine's own sizes are those at which loops run not at all, and a little longer than a ring (`machine.scenarios`). What decides by
+elements of tensors, such as a table of items and where groups start, runs little at those; so such a kernel gets one launch more, of one group that
+is long and of a few items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cake_core.facts.schema import Facts
+from cake_core.ir.places import names
+from cake_core.machine.outcome import Scenario
+from cake_core.machine.scenarios import scenarios_of, value
+from cake_core.machine.values import MachineError
+
+#: Sizes that are read back at, and tries for them; far fewer than the event machine takes for its own.
+SIZES, TRIES = 3, 500
+#: Of a kernel whose control reads memory: how many items, and lengths of what contracts about data speak of, each by so much longer
+#: than the one before.
+ITEMS, SHORT, LONGER = 3, 130, 650
+
+
+def launches(facts: Facts) -> Iterator[Scenario]:
+    """Raises MachineError where no small sizes satisfy the kernel's `require`s."""
+    found = scenarios_of(facts, SIZES, tries=TRIES)
+    yield from found
+    if (long := _long(facts, found[0])) is not None:
+        yield long
+
+
+def _long(facts: Facts, of: Scenario) -> Scenario | None:
+    said = list(dict.fromkeys(n.id for e in facts.assumes for n in names(e) if n.id in facts.scalars))
+    counts = {n.id for t in facts.tensors for d in t.shape for n in names(d) if t.mode == "in" and t.bits == 32 and len(t.shape) <= 2}
+    lengths = [n for n in said if n not in counts]
+    if not said:
+        return None
+    sizes = dict(of.params)
+    sizes |= {n: 1 if n in said else ITEMS for n in counts if n in said or sizes.get(n, ITEMS) < ITEMS}
+    sizes |= {n: SHORT + LONGER * i for i, n in enumerate(lengths)}
+    try:
+        return replace(of, params=sizes) if all(value(e, sizes) for e in facts.requires) else None
+    except MachineError:
+        return None

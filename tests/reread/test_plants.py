@@ -1,0 +1,149 @@
+"""Machine code with an error planted in it: each kind is told with its place, role, barrier and size."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from read_back_zoo import lowered, read_back
+
+
+def planted(name: str, arch: str, pattern: str, by: str, which: int = 0, behind: str = "") -> tuple:
+    """The findings of a text in which one match of `pattern`, behind a text, is replaced."""
+    ptx = lowered(name, arch)[0].ptx
+    start = ptx.index(behind)
+    found = list(re.finditer(pattern, ptx[start:], re.MULTILINE))[which]
+    changed = ptx[:start] + ptx[start:][: found.start()] + found.expand(by) + ptx[start:][found.end() :]
+    assert changed != ptx
+    return read_back(name, arch, changed).findings
+
+
+#: Kernel, target, what stands there, what is written instead, which one of them, behind what; code, role, barrier.
+PLANTS = {
+    "parity of the producer": (
+        "gemm_sm90",
+        "sm90",
+        r"add.s32 (%r43), (%r\d+), 1;",
+        r"add.s32 \1, \2, 0;",
+        0,
+        "role load",
+        "reread/differs",
+        "load",
+        "ab_empty",
+    ),
+    "parity of a consumer": (
+        "gemm_sm90",
+        "sm90",
+        r"shr.s32 (%r\d+), (%r\d+), 2;",
+        r"shr.s32 \1, \2, 3;",
+        0,
+        "role math",
+        "reread/differs",
+        "math",
+        "ab_full",
+    ),
+    "slot of a wait": (
+        "gemm_sm90",
+        "sm90",
+        r"and.b32 (%r\d+), (%r\d+), 3;",
+        r"and.b32 \1, \2, 1;",
+        0,
+        "role math",
+        "reread/differs",
+        "math",
+        "ab_full",
+    ),
+    "slot of a copy": (
+        "gemm_sm90",
+        "sm90",
+        r"shl.b32 (%r\d+), (%r\d+), 14;",
+        r"shl.b32 \1, \2, 13;",
+        0,
+        "role load",
+        "reread/differs",
+        "load",
+        "ab_full",
+    ),
+    "barrier of an arrival": ("gemm_sm90", "sm90", r"229408;\n  mapa", "229376;\n  mapa", 0, "role math", "reread/differs", "math", "ab_empty"),
+    "rank of an arrival": ("gemm_sm90", "sm90", r"(mapa\S+ %r\d+, %r\d+), 1;", r"\1, 0;", 0, "role math", "reread/differs", "math", "ab_empty"),
+    "bytes": ("gemm_sm90", "sm90", "49152;", "32768;", 0, "role load", "reread/differs", "load", "ab_full"),
+    "mask of a copy": ("gemm_sm90", "sm90", r"mov.b16 (%h\d+), 3;", r"mov.b16 \1, 1;", 0, "", "reread/differs", "load", "ab_full"),
+    "count of a barrier": ("gemm_sm90", "sm90", r"\+8\], 4;", "+8], 3;", 0, "", "reread/differs", "load", "ab_empty"),
+    "threads of a meeting": ("gemm_sm90", "sm90", r"bar.sync 1, 128;", "bar.sync 1, 256;", 0, "", "reread/differs", "math", None),
+    "barrier of a meeting": ("gemm_sm90", "sm90", r"bar.sync 2, 128;", "bar.sync 1, 128;", 0, "", "reread/differs", "math", None),
+    "a fence left out": ("gemm_sm90", "sm90", r"  fence.proxy.async\S+;\n", "", 0, "", "reread/differs", "math", None),
+    "registers": ("gemm_sm90", "sm90", r"u32 232;", "u32 224;", 0, "", "reread/differs", "math", None),
+    "groups in flight": (
+        "gemm_sm90",
+        "sm90",
+        r"wgmma.wait_group.sync.aligned 0;",
+        "wgmma.wait_group.sync.aligned 1;",
+        0,
+        "",
+        "reread/differs",
+        "math",
+        None,
+    ),
+    "a group of copies": ("gemm_sm80", "sm80", r"  cp.async.commit_group;\n", "", 2, "", "reread/differs", "main", None),
+    "groups of copies in flight": (
+        "gemm_sm80",
+        "sm80",
+        r"cp.async.wait_group (\d+);",
+        r"cp.async.wait_group 7;",
+        0,
+        "",
+        "reread/differs",
+        "main",
+        None,
+    ),
+    "a meeting left out": ("gemm_sm80", "sm80", r"  bar.sync \d+.*;\n", "", 0, "", "reread/differs", "main", None),
+    "one more meeting": ("rmsnorm", "sm90", r"(  bar.sync .*;\n)", r"\1\1", 0, "", "reread/extra", "main", None),
+    "the last meeting": ("rmsnorm", "sm90", r"  bar.sync .*;\n", "", 0, "", "reread/missing", "main", None),
+    "columns": ("gemm_sm100", "sm100", r"(tcgen05.alloc\S+ \S+), 512", r"\1, 256", 0, "", "reread/differs", "load", None),
+    "barrier of an engine": (
+        "gemm_sm100",
+        "sm100",
+        r"(add.s32 (%r\d+), %r\d+, )(\d+);\n(  tcgen05.commit)",
+        r"\g<1>229376;\n\4",
+        0,
+        "",
+        "reread/differs",
+        "mma",
+        None,
+    ),
+    "fence behind a wait": ("gemm_sm100", "sm100", r"  tcgen05.fence::after_thread_sync;\n", "", 0, "", "reread/differs", "mma", None),
+    "rank of a pair": ("gemm_sm100_pair", "sm100", r"(mapa\S+ %r\d+, %r\d+), 0;", r"\1, 1;", 0, "", "reread/differs", "load", "ab_full"),
+    "mask of an engine": ("gemm_sm100_pair", "sm100", r"mov.b16 (%h\d+), 3;", r"mov.b16 \1, 2;", 0, "", "reread/differs", "mma", None),
+    "a branch the other way": ("gemm_sm100", "sm100", r"@!(%p\d+) bra \$if", r"@\1 bra $$if", 1, "role mma", None, "mma", None),
+    "a wait without end": ("gemm_sm90", "sm90", r"@!(%p\d+) bra \$wait_1", r"@\1 bra $wait_1", 0, "", None, "math", None),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_it_is_told(kind):
+    name, arch, pattern, by, which, behind, code, role, barrier = PLANTS[kind]
+    findings = planted(name, arch, pattern, by.replace("$$", "$"), which, behind)
+    told = {d.role: d for d in findings}
+    assert role in told, findings
+    d = told[role]
+    assert code is None or d.code == code
+    assert barrier is None or d.resource == barrier
+    assert "lane" in d.why and d.fix
+
+
+def test_what_is_told_of_a_parity():
+    """All that a reader needs: the place in the text, the instruction, who, which barrier and slot, which iteration and size."""
+    (d,) = planted("gemm_sm90", "sm90", r"add.s32 (%r43), (%r\d+), 1;", r"add.s32 \1, \2, 0;", behind="role load")
+    assert d.message == (
+        "the machine code of 'load' waits at 'ab_empty[0]' of CTA 0 for the phase of parity 0, its text waits at 'ab_empty[0]' of CTA 0 for the phase of parity 1"
+    )
+    assert (d.code, d.role, d.resource, d.stage) == ("reread/differs", "load", "ab_empty", "0")
+    assert d.iteration == "t_i = 0, k = 0"
+    assert re.match(r"at line \d+ of the PTX: `mbarrier.try_wait.parity.shared::cta.b64 %p7, \[%r41\], %r44;`, warp 0, lane 0, CTA 0, for ", d.why)
+    assert d.span.file == "gemm_sm90.cake" and d.span.line > 1
+
+
+def test_an_error_that_only_a_wrap_shows():
+    """The parity of the second time round: the first ring is as it should be."""
+    findings = planted("gemm_sm90", "sm90", r"shr.s32 (%r\d+), (%r\d+), 2;", r"shr.s32 \1, \2, 3;", behind="role math")
+    assert {d.iteration for d in findings} == {"t_i = 0, k = 4"}
