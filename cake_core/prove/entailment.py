@@ -297,14 +297,14 @@ class _Question:
         return "".join(f"(assert {self._formula(c)})\n" for c in conditions)
 
     def small(self) -> Iterator[str]:
-        """All parameters but one at their least, which makes most products linear: where a denial is sought."""
+        """All parameters but one at their least, which makes most products linear: where a denial is sought. Of two clusters there are two."""
         least = {a: self._least(a) for a in self.atoms if a in self.quantities.facts.scalars or a == "cluster.count"}
         for free in least:
             yield "".join(f"(assert (= |{a}| {_number(n)}))\n" for a, n in least.items() if a != free)
 
     def _least(self, a: str) -> int:
         r = self.quantities.ranges[a]
-        lo = max(r.lo or 0, 1)
+        lo = max(r.lo or 0, 2 if a == "cluster.count" and "cluster.id'" in self.atoms else 1)
         return lo + (r.rem - lo) % r.mod if r.mod > 1 else lo
 
     def declared(self, sort: str = "Int") -> str:

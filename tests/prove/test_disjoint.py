@@ -98,3 +98,41 @@ def test_items_that_clusters_take_in_turns():
     assert disjoint(text).standing is Standing.PROVED
     assert disjoint(text.replace("cluster.id ..", "0 ..")).standing is Standing.VIOLATED
     assert disjoint(text.replace("step cluster.count", "step 1")).standing is Standing.VIOLATED
+
+
+#: Conditions on an item, and the rows that are written there: two items collide, by numbers that are no constants.
+BY_UNKNOWNS = {
+    "quotient and remainder by two numbers": {"true": "t_i / D * D + t_i % (D + 1)"},
+    "an item and the row in front of another one's": {"t_i % D == t_i / D % D": "t_i / D", "t_i % D == 0 and t_i / D % 2 == 1": "t_i / D - 1"},
+}
+
+
+@pytest.mark.parametrize("kind", BY_UNKNOWNS)
+def test_what_two_clusters_write_where_sizes_are_unknown_is_told_truly(kind):
+    rows = BY_UNKNOWNS[kind]
+    stores = "\n".join(f"      if {test} {{ store Y[{row}, 0 +: 32] <- y by 4 }}" for test, row in rows.items())
+    told = disjoint(f"""cake 1 derived
+kernel k(R: i32, D: i32, Y: out f32[8192, 32])
+  require 1 <= R, R <= 4096, 1 <= D, D <= 64
+  target sm90
+{{
+  launch R * D persistent
+  role main: 1 warp at 0 {{
+    frag y: f32[32] vec 1 layout vector
+    y = 0.0
+    for t_i in cluster.id .. R * D step cluster.count {{
+{stores}
+    }}
+  }}
+}}
+""")
+    assert told.standing is Standing.VIOLATED
+    at = dict(told.values)
+
+    def written(item: str, cluster: str) -> set[int]:
+        assert at[item] % at["cluster.count"] == at[cluster] and at[item] < at["R"] * at["D"]
+        env = {"D": at["D"], "t_i": at[item], "true": True}
+        return {eval(python(row), env) for test, row in rows.items() if eval(python(test), env)}
+
+    assert at["cluster.id"] != at["cluster.id'"]
+    assert written("t_i", "cluster.id") & written("t_i'", "cluster.id'")
