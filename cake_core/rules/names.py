@@ -31,7 +31,7 @@ def named(packs: Iterable[Pack], id: str) -> Named:
     if (rule := rules.get(id)) is not None:
         return Named(rule, *deprecation(rule)) if rule.status is Status.DEPRECATED else Named(rule)
     gone = {r.id: (r, p) for p in packs for r in p.removed}
-    if (rule := next((r for _, r in sorted(rules.items()) if ("renamed", id) in r.related), None)) is not None:
+    if (rule := next((r for _, r in sorted(rules.items()) if _takes_over(r, id, gone)), None)) is not None:
         why = gone[id][0].reason if id in gone else None
         return Named(rule, f"rule '{id}' is called '{rule.id}' now", why, f"write '{rule.id}'")
     if id in gone:
@@ -41,6 +41,14 @@ def named(packs: Iterable[Pack], id: str) -> Named:
         return Named(None, said, removed.reason, fix, removed)
     near = get_close_matches(id, rules, n=1)
     return Named(None, f"there is no rule '{id}'", None, f"did you mean '{near[0]}'?" if near else "'cake rules list' lists them")
+
+
+def _takes_over(rule: Rule, id: str, gone: dict[str, tuple[Removed, Pack]]) -> bool:
+    """Whether a rule is another one renamed. Of another pack's rule it may say so where that pack does as well."""
+    if ("renamed", id) not in rule.related:
+        return False
+    own = rule.id.partition("/")[0] == id.partition("/")[0]
+    return own or id in gone and gone[id][0].replaced_by == rule.id
 
 
 def deprecation(rule: Rule) -> tuple[str, str | None, str | None]:

@@ -7,6 +7,7 @@ proof that was not made; the error names the distribution that brings the pack.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -114,8 +115,8 @@ def _local(folder: Path | None) -> list[Path]:
     """Every folder in it: one that is no pack is told, not passed over."""
     if folder is None:
         return []
-    if not folder.is_absolute() and (root := project()) != Path.cwd():
-        folder = root / folder
+    if not folder.is_absolute() and (root := project()) != Path():
+        folder = Path(os.path.relpath(root)) / folder
     if not folder.is_dir():
         return []
     return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))

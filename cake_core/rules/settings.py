@@ -78,7 +78,10 @@ class Settings:
 def project(start: Path | None = None) -> Path:
     """The folder of the project: the nearest one with a `cake.toml`, from `start`, the working directory, upwards and not beyond the folder of the
     repository; without one, `start`."""
-    start = start or Path.cwd()
+    try:
+        start = start or Path.cwd()
+    except OSError:  # the working directory is gone
+        return Path()
     for folder in (start, *start.parents):
         if (folder / FILE).exists():
             return folder
@@ -118,7 +121,7 @@ class _Reader:
 
         try:
             return tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits is no TOMLDecodeError
             found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
             line, column = map(int, found.groups()) if found else (len(self.lines), 1)
             said = "it nests too deep" if isinstance(error, RecursionError) else str(error).partition(" (at ")[0]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import string
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cake_core import __version__
 from cake_core.cli.app import app
 from cake_core.diagnostics import CakeError
 from cake_core.rules import find_packs
-from cake_core.rules.lock import digest, held, locked, read, text
+from cake_core.rules.lock import differences, digest, held, locked, read, text
 
 TEXT = "cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 1 warp at 0 {\n    warp.sync\n  }\n}\n"
 RULE = """schema: 1
@@ -183,3 +186,19 @@ def test_a_changed_file_is_told_with_both_digests(folder):
     assert found.why == f"sha256 {before} is locked, {digest(folder / '.cake/rules/acme')} is there"
     assert not (folder / "art").exists()
     assert cake("build", "k.cake", "--locked", "-o", "art").exit_code == 3 and not (folder / "art").exists()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from(string.printable)), min_size=1, max_size=3))
+def test_a_damaged_file_is_refused_or_says_the_same(tmp_path, damage):
+    lock = {"schema": 1, "cake": "1", "z3": "2", "packs": [{"name": "a", "version": "1", "sha256": "0" * 64, "distribution": None}]}
+    chars = list(text(lock))
+    for at, char in damage:
+        chars[at % len(chars)] = char
+    path = tmp_path / "cake.lock"
+    path.write_text("".join(chars), newline="")
+    try:
+        _, found = read(path)
+        assert found == lock or [d.code for d in differences(found, lock, "cake.lock")] != []
+    except CakeError as error:
+        assert [d.code for d in error.diagnostics] == ["rules/lock"]

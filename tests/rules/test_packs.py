@@ -241,6 +241,16 @@ def test_a_renamed_rule_is_found_by_its_old_name(pack):
     assert explained.exit_code == 0 and "acme/warps: A role of one warp" in explained.output
 
 
+def test_a_rule_of_another_pack_is_taken_over_where_that_pack_says_so(pack):
+    """Else a pack could take up, unasked, what a project said of a rule that was another's."""
+    taker = pack(warps=RULE + "related: [{id: dep/old, type: renamed}]\n")
+    dep = PACK.replace("acme", "dep").replace("suites:", 'removed: [{id: dep/old, since: "0.2", reason: it moved}]\nsuites:')
+    giver = pack(dep, "dep", warps=RULE.replace("acme/", "dep/"))
+    assert named(find_packs((taker, giver), None), "dep/old").rule is None
+    pack(dep.replace("it moved", "it moved, replaced_by: acme/warps"), "dep")
+    assert named(find_packs((taker, giver), None), "dep/old").rule.id == "acme/warps"
+
+
 def test_an_old_name_stands_for_one_rule(pack):
     renamed = "related: [{id: acme/other, type: renamed}]\n"
     (found,) = refused(find_packs, (pack(warps=RULE + renamed, other=OTHER),), None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import string
 from pathlib import Path
 
+import hypothesis
 import pytest
 from click.testing import CliRunner
+from hypothesis import strategies as st
 
 from cake_core import load
 from cake_core.cli.app import app
@@ -113,6 +116,8 @@ def test_a_file_is_read(said):
     [
         ("[rules]\nsuite = 'most", "config/toml", 2, "no TOML"),
         ("[rules]\nsuite = 1\n", "config/value", 2, "'suite' is a text"),
+        (f"[rules]\nsuite = {'9' * 5000}\n", "config/toml", 2, "no TOML"),
+        (f"[rules]\nsuite = {'[' * 5000}\n", "config/toml", 2, "no TOML"),
         ("[rules]\nsuit = 'most'\n", "config/key", 2, "no key 'suit'"),
         ("[rule]\n", "config/key", 1, "no key 'rule'"),
         ("rules = 3\n", "config/value", 1, "'rules' is a table"),
@@ -159,6 +164,26 @@ def test_the_file_is_that_of_the_folder_or_above_it_within_the_repository(folder
     assert "acme/law" in {r.id for r in book(settings()).rules}, "the packs of the project are beside the file"
     (folder / "kernels" / ".git").mkdir()
     assert project() == inner and settings().suite == "default"
+
+
+def test_a_working_directory_that_is_gone_is_no_internal_error(folder, monkeypatch):
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert settings().suite == "default" and cake("rules", "list").exit_code == 0
+
+
+@hypothesis.settings(max_examples=150, deadline=None, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from(string.printable)), min_size=1, max_size=4))
+def test_a_damaged_file_is_read_or_refused(said, damage):
+    text = list(f'[rules]\nsuite = "most"\npacks = ["core", {{name = "acme", version = ">=0.3"}}]\n[rules.levels]\n"acme/hint" = "info"\n{WAIVER}')
+    for at, char in damage:
+        text[at % len(text)] = char
+    try:
+        rulebook(settings=said("".join(text)))
+    except CakeError as error:
+        assert all(d.code.partition("/")[0] in ("config", "rules") for d in error.diagnostics)
 
 
 # --- what is judged ----------------------------------------------------------------------------------------------
