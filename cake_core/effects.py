@@ -81,7 +81,8 @@ class Access:
     thread touches those elements of the tile that its registers of the statement's fragment stand for, "warp" if each warp does; None: not said.
 
     `order`: what else an access orders, "acquire", "release" or "acq_rel"; None: nothing. `scope`: among which threads it does, and is atomic: "cta",
-    "cluster", "gpu" or "sys" (PTX ISA, memory consistency model); None: of an access that is neither."""
+    "cluster", "gpu" or "sys" (PTX ISA, memory consistency model); None: of an access that is neither. `when`: the statement does it only under this
+    condition."""
 
     place: Expr
     mode: Mode
@@ -95,6 +96,7 @@ class Access:
     order: str | None = None
     scope: str | None = None
     divided: str | None = None
+    when: Expr | None = None
 
 
 @frozen

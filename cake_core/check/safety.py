@@ -48,6 +48,7 @@ CATEGORIES = (
     Category("data races"),
     Category("barrier phases"),
     Category("completion of asynchronous operations"),
+    Category("reads of what no one has written"),
     Category("races between CTAs"),
     Category("bounds of unclipped accesses"),
     Category("index overflow"),

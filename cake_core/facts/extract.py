@@ -388,7 +388,7 @@ class _Scope:
     def _act(self, e: declared.Effect, chosen: dict[int, Expr]) -> Act:
         match e:
             case declared.Access():
-                cta, when = (None if x is None else self.value(x) for x in (e.cta, chosen.get(id(e.place))))
+                cta, when = (None if x is None else self.value(x) for x in (e.cta, chosen.get(id(e.place), e.when)))
                 done = self._completion(e.completion)
                 return Access(self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope)
             case declared.BarrierInit(barrier):

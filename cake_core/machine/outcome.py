@@ -14,6 +14,7 @@ class Kind(StrEnum):
 
     DEADLOCK = "deadlock"  # no one can go on, and not all have ended
     RACE = "race"  # two accesses of the same bytes, one a write, that nothing orders
+    UNWRITTEN = "unwritten"  # a read of shared or tensor memory that no one has written
     ASYNC = "async completion"  # an access of bytes that an asynchronous operation, issued before, may still be using
     FENCE = "missing fence"  # ordered, but through different proxies without the fence between them
     PHASE = "missed phase"  # a barrier may complete a phase that someone has still to wait for: the parity then lies

@@ -244,12 +244,15 @@ class Coder:
             rank = None if a.cta is None else self._value(a.cta)
             value = None if a.value is None else self._value(a.value)
             parts = None if a.division is None else a.division.map
-            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value, parts, a.scope))
+            when = None if a.when is None else self._value(a.when)
+            made.append((self._region(a.region), rank, both, a.mode is Mode.WRITE, a.proxy, a.atomic, value, parts, a.scope, when))
         size = self.facts.cluster
 
         def touches(env: Env, who: Doer) -> list[Touch]:
             out = []
-            for region, rank, both, write, proxy, atomic, value, parts, scope in made:
+            for region, rank, both, write, proxy, atomic, value, parts, scope, when in made:
+                if when is not None and not when(env):
+                    continue
                 left = None if value is None else int(value(env))
                 cta = who.cta if rank is None else rank(env)
                 for c in (cta & ~1, cta | 1) if both and size > 1 else (cta,):

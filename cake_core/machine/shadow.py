@@ -56,6 +56,8 @@ class Shadow:
         t = new.touch
         here = t.location
         kept = []
+        if (not t.write or t.atomic) and here.memory in ("shared", "tensor"):
+            self._unwritten(new)
         for old in self.records.get(here.id, ()):
             o = old.touch
             known = clock[old.by] >= old.at
@@ -74,6 +76,14 @@ class Shadow:
                         first, last = other.span(old.touch.box)
                         if first < hi and lo < last:
                             self._conflict(old, new, clock, clock[old.by] >= old.at)
+
+    def _unwritten(self, new: Record) -> None:
+        """A read of what no one has begun to write, in any part of it."""
+        t = new.touch
+        if not any(old.touch.write and overlap(old.touch.box, t.box) for old in self.records.get(t.location.id, ())):
+            x, second = t.location, new.agent.site(new.step)
+            told = f"{'read' if not t.write else 'change'} of '{x.name}'{list(x.slot) if x.slot else ''} in CTA {x.cta}, which no one has written"
+            self.report(Fault(Kind.UNWRITTEN, told, x.name, x.slot, cta=x.cta, second=second), new.agent, new.step)
 
     def _conflict(self, old: Record, new: Record, clock: Clock, known: bool) -> None:
         a, b = old.agent, new.agent

@@ -14,6 +14,7 @@ from enum import StrEnum
 from cake_core.architecture import Architecture
 from cake_core.check import check
 from cake_core.diagnostics import CakeError, Severity
+from cake_core.effects import Mode
 from cake_core.elaborate import elaborate
 from cake_core.facts import Facts, Rows, facts_of, rows_of
 from cake_core.frozen import frozen
@@ -24,7 +25,9 @@ from cake_core.prove.answers import Answers
 from cake_core.rules.predicates import Answer, Given, Standing
 
 #: What the proof speaks of. Other faults are for rules about text, fences and addresses.
-PROVED_KINDS = frozenset({Kind.DEADLOCK, Kind.RACE, Kind.ASYNC, Kind.PHASE, Kind.OVERRUN, Kind.IN_FLIGHT, Kind.ARRIVALS, Kind.NAMED, Kind.BYTES})
+PROVED_KINDS = frozenset(
+    {Kind.DEADLOCK, Kind.RACE, Kind.UNWRITTEN, Kind.ASYNC, Kind.PHASE, Kind.OVERRUN, Kind.IN_FLIGHT, Kind.ARRIVALS, Kind.NAMED, Kind.BYTES}
+)
 
 
 class Outcome(StrEnum):
@@ -165,6 +168,9 @@ def _answers(proof: Answers, rows: Rows) -> Iterator[tuple[str, Answer]]:
         for b in accesses[n:]:
             if "write" in (a.site.act.mode, b.site.act.mode):
                 yield "race", proof.ordered(a, b, (Given("same_slot", (a, b)), Given("overlap", (a, b))))
+    for row in accesses:
+        if row.site.act.mode is Mode.READ or row.site.act.atomic:
+            yield "unwritten", proof.written(row, ())
     yield "in flight", proof.drained(())
 
 

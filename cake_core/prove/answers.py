@@ -36,6 +36,7 @@ from cake_core.prove.text import Unanalysed
 from cake_core.prove.uses import Use, apart, may_share, meeting_form, uses_of
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
+from cake_core.prove.written import first_read, unwritten
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
 if TYPE_CHECKING:
@@ -141,6 +142,17 @@ class Answers:
             return self._executed.drained() or answer
         return answer
 
+    def written(self, access: Row, given: Conditions) -> Answer:
+        if given:
+            return unknown("what was written, under conditions")
+        if not _accesses(access) or access["space"] not in ("shared", "tensor"):
+            return unknown("what was written to other memory than a CTA's")
+        if access.site.part == "before":
+            return first_read(self.rows.facts, access)
+        if self._known_at_once(access):
+            return PROVED
+        return self._after_deadlock(lambda cuts: self._worst(self._unwritten(cuts, access)))
+
     def _hang(self, cuts: Cuts) -> Answer:
         """The counts first: what is said of phases is so only where each gets what it counts. Then whether one waits for ever, and last whether
         those who go on by what they receive receive what was meant for them: loops are taken to go round equally often because they do."""
@@ -205,6 +217,9 @@ class Answers:
         for a, b in itertools.combinations_with_replacement(touching, 2):
             if Mode.WRITE in (a.site.act.mode, b.site.act.mode) and may_share(cuts.facts, a.site.act.region, b.site.act.region):
                 yield tuple(sorted((a.id, b.id))), lambda a=a, b=b: self._pairs(cuts, a, b, True, _orders)
+        for r in touching:
+            if r.site.act.mode is Mode.READ or r.site.act.atomic:
+                yield (r.id,), lambda r=r: list(self._unwritten(cuts, r))
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -215,6 +230,25 @@ class Answers:
             for site in self._sites(cuts, before):
                 if use.asynchronous and _new(asked, cuts, (use.key, site.agent.key), (use.cta,), use.site.number, site.number):
                     yield self._told(incomplete(cuts, use, site), self._telling.started, use, site)
+
+    def _unwritten(self, cuts: Cuts, access: Row) -> Iterator[Answer]:
+        written = [r for r in self.rows["access"] if r["buffer"] == access["buffer"] and r["mode"] == "write" and r.site.part == "role"]
+        writes = [use for row in written for use in self._uses(cuts, row)]
+        asked = set()
+        for read in self._uses(cuts, access):
+            there = [w for w in writes if w.cta == read.cta]
+            forms = ((w.site.number, w.number, meeting_form(read, w)) for w in there)
+            if _new(asked, cuts, (read.key, *(w.key for w in there)), (read.cta,), read.site.number, *forms):
+                found = unwritten(cuts, read, there)
+                if found.result is Result.SOME and any(self._races(cuts, access, row) for row in written):
+                    yield _outside(f"a read of '{access['buffer']}' meets a write of it, and what it reads is not decided before that is mended")
+                else:
+                    yield self._told(found, self._telling.unwritten, read)
+
+    def _races(self, cuts: Cuts, a: Row, b: Row) -> bool:
+        if self._known_at_once(a, b):
+            return False
+        return self._pairs(cuts, a, b, True, _orders).standing is Standing.VIOLATED
 
     def _pairs(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool, orders: Callable[[Use, Use], Iterable[tuple[Use, Use]]]) -> Answer:
         if a.site.act.region.memory not in ("shared", "tensor"):

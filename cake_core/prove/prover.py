@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Predicates about addresses and what launches are admitted, and about order. Others are decided by the rules' own room.
 ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run"})
-ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained"})
+ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written"})
 
 
 @dataclass(slots=True)
@@ -58,6 +58,9 @@ class Prover:
 
     def drained(self, kernel: Row, given: Conditions = ()) -> Answer:
         return self._once("drained", (), given, lambda: self._asked.drained(given))
+
+    def written(self, access: Row, given: Conditions = ()) -> Answer:
+        return self._once("written", (access,), given, lambda: self._asked.written(access, given))
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
         return self._address("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))

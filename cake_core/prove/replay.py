@@ -16,6 +16,7 @@ SAME = {
     "stale": frozenset({Kind.DEADLOCK, Kind.RACE, Kind.ASYNC}),
     "race": frozenset({Kind.RACE, Kind.ASYNC}),
     "started": frozenset({Kind.RACE, Kind.ASYNC}),
+    "unwritten": frozenset({Kind.UNWRITTEN}),
     "left": frozenset({Kind.IN_FLIGHT}),
     "arriving": frozenset({Kind.IN_FLIGHT}),
     "phase": frozenset({Kind.PHASE, Kind.OVERRUN}),

@@ -188,7 +188,7 @@ def _stale(cuts: Cuts, site: Site, use: Use) -> Found:
                 other = cut.here(at.agent.key, slot != turn % ring)
                 if (found := cuts.consistent([cut.at[at.agent.key][at.number], other], at.agent.key)).result is not Result.NONE:
                     return found
-    issued = _issued(use)
+    issued = issue_of(use)
     if not cuts.sums.holds(use.site.count(issued) == use.site.frames[-1].index, use.site.guard):
         raise Unanalysed(f"'{region.name}' is not sent once a trip", use.site.event.span)
     trip, sent = cut.here(site.agent.key, site.frames[-1].index), cut.count(use.key, issued)
@@ -228,7 +228,7 @@ def incomplete(cuts: Cuts, use: Use, site: Site) -> Found:
 def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
     """That a past execution was issued, and that no one knows it complete."""
     cut, completion = cuts.cut, use.access.completion
-    issued = _issued(use)
+    issued = issue_of(use)
     out = [then.count(issued) < cut.count(use.key, issued)]
     match completion:
         case WithGroup(queue):
@@ -247,7 +247,7 @@ def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
     return out
 
 
-def _issued(use: Use) -> Key:
+def issue_of(use: Use) -> Key:
     """What counts how often it was started."""
     event = use.site.event
     if isinstance(use.access.completion, WithBytes):

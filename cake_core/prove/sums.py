@@ -183,6 +183,7 @@ class Sums:
                         if self.families[name].invariant:
                             step = work[-1]
                             out += [z3.Implies(z3.And(app.arg(0) >= 0, step == c), app == c * app.arg(0)) for c in (0, 1)]
+                            out.append(z3.Implies(z3.And(app.arg(0) >= 1, step >= 1), app >= step + app.arg(0) - 1))
             batch = self.applications.of(work)
         old = list(seen)
         for name, apps in by_family.items():

@@ -206,7 +206,7 @@ def needed_names(block: Block, regions: bool = True) -> frozenset[str]:
                             use(barrier.index)
                         case Access() if a.region.memory in ("shared", "tensor"):
                             if regions:
-                                use(*a.region.slot, *(x for d in a.region.box for x in (d.lo, d.size)))
+                                use(*a.region.slot, *(x for d in a.region.box for x in (d.lo, d.size)), *([] if a.when is None else [a.when]))
                             if isinstance(a.completion, WithBytes):
                                 use(a.completion.barrier.index)
                 for s in node.sets:

@@ -175,7 +175,7 @@ def _cells(plan: Placed, region: Region, at: Number) -> tuple[z3.ArithRef, int]:
 
 def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:
     """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
-    (a, m), (b, n) = _residue(i), _residue(j)
+    (a, m), (b, n) = residue(i), residue(j)
     x, y = literal(i), literal(j)
     if x is not None and y is not None:
         return [] if x == y else None
@@ -186,7 +186,7 @@ def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z
     return [a - b == slots * z3.Int(turns)]
 
 
-def _residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
+def residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
     if z3.is_app_of(t, z3.Z3_OP_MOD) and (m := literal(t.arg(1))) is not None:
         return t.arg(0), m
     return t, None

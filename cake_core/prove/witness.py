@@ -55,6 +55,10 @@ class Telling:
         answer = self._answer(model, reason, self._story(model, (late.run, first.run), first if first.asynchronous else None))
         return replace(answer, **self._at_place(model, late))
 
+    def unwritten(self, model: z3.ModelRef, read: Use) -> Answer:
+        reason = f"{read.agent.text} can read '{read.access.region.name}' (line {read.site.event.span.line}) before anyone has written what it reads"
+        return replace(self._answer(model, reason, self._story(model, (read.run,))), **self._at_place(model, read))
+
     def stale(self, model: z3.ModelRef, site: Site, use: Use) -> Answer:
         reason = f"{site.agent.text} can read what {use.agent.text} sent in another trip (line {site.event.span.line} of '{use.access.region.name}'): they go round unequally often, and one waits for what never comes"
         return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[site.agent.key], use.run)))

@@ -93,6 +93,9 @@ class Predicates(Protocol):
         """An access is over when `before` starts: given `same_slot` and `overlap`, in the instances that share bytes; without, an
         asynchronous one, in all that were started."""
 
+    def written(self, access: Row, given: Conditions = ()) -> Answer:
+        """Of shared or tensor memory: what an access touches was written before, in the same buffer; that it is complete is another question."""
+
     def same_slot(self, a: Row, b: Row, given: Conditions = ()) -> Answer:
         """Both touch the same tile of a buffer, or the same barrier of an array."""
 

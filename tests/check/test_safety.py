@@ -62,7 +62,7 @@ OUTSIDE = RIGHT.replace(
   mbarrier.wait full[0] parity 1
   role work""",
 ).replace("      n = n + 1", "      if leader {\n        mbarrier.arrive full[0]\n      }\n      n = n + 1")
-HANDED = ("deadlock", "data races", "barrier phases", "completion of asynchronous operations")
+HANDED = ("deadlock", "data races", "barrier phases", "completion of asynchronous operations", "reads of what no one has written")
 
 
 def built(text: str, **more):
@@ -83,7 +83,7 @@ def cake(tmp_path, text: str, *args: str):
 
 def test_a_proved_kernel_leaves_nothing_to_allow():
     b = built(RIGHT)
-    assert b.diagnostics == () and b.manifest.allowed_unproved == () and b.account.proved == REQUIRED[:7]
+    assert b.diagnostics == () and b.manifest.allowed_unproved == () and b.account.proved == REQUIRED[:8]
     assert b.manifest.unproved == (), "it reads no index, has no workspace, shares no bytes, and no engine fills what threads read"
 
 
@@ -120,6 +120,7 @@ def test_without_a_proof_the_manifest_says_what_was_let_pass():
         "data races",
         "barrier phases",
         "completion of asynchronous operations",
+        "reads of what no one has written",
         "races between CTAs",
         "bounds of unclipped accesses",
         "index overflow",
@@ -207,7 +208,8 @@ def test_check_says_what_is_proved_and_for_which_sizes(tmp_path):
     assert found.output == (
         "k for sm90\n"
         "  sizes     all with 1 <= R, R <= 65536\n"
-        "  proved    deadlock, data races, barrier phases, completion of asynchronous operations, races between CTAs, "
+        "  proved    deadlock, data races, barrier phases, completion of asynchronous operations, "
+        "reads of what no one has written, races between CTAs, "
         "bounds of unclipped accesses, index overflow\n"
         "1 text clean\n"
     )
@@ -220,7 +222,7 @@ def test_check_says_what_is_proved_and_for_which_sizes(tmp_path):
         "arch": "sm90",
         "requires": ["1 <= R", "R <= 65536"],
         "assumes": ["monotone(P)"],
-        "proved": list(REQUIRED[:7]),
+        "proved": list(REQUIRED[:8]),
         "unproved": [],
         "allowed_unproved": [],
     }

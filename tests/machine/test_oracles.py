@@ -32,7 +32,7 @@ SIZES = [
 ]
 
 #: Only clocks tell of these; an arrival that no one waits for changes no interleaving.
-CLOCKS = {Kind.INIT, Kind.FENCE, Kind.EXIT, Kind.TENSOR, Kind.IN_FLIGHT, Kind.OVERRUN, Kind.PHASE}
+CLOCKS = {Kind.INIT, Kind.FENCE, Kind.EXIT, Kind.TENSOR, Kind.IN_FLIGHT, Kind.OVERRUN, Kind.PHASE, Kind.UNWRITTEN}
 
 
 def alone(fault) -> bool:

@@ -126,7 +126,8 @@ def test_right_texts_have_no_fault(facts, name, mode):
 @pytest.mark.parametrize("small", [0, 1, 2])
 def test_small_trips_have_no_fault(facts, name, small):
     last = list(SIZES[name])[-1]
-    sizes = SIZES[name] | {last: small * (64 if last == "K" else 1)}
+    least = 1 if name == "columns" else 0  # its `require` wants a product in each accumulator that is read
+    sizes = SIZES[name] | {last: max(small, least) * (64 if last == "K" else 1)}
     assert [str(f) for f in explore(facts(name), Scenario(sizes)).faults] == []
 
 
@@ -176,7 +177,7 @@ def test_buffers_that_share_bytes_conflict_by_their_bytes(facts, at, meets, kind
     barrier = "      fence.proxy.async\n      bar.sync 1 threads 128\n"
     edits += () if meets else (barrier, barrier.splitlines(keepends=True)[0])
     for mode in ("adversarial", "exhaustive"):
-        found = explore(facts("epilogue", *edits), Scenario({"R": 1}), mode=mode).found
+        found = explore(facts("epilogue", *edits), Scenario({"R": 1}), mode=mode).found - {Kind.UNWRITTEN}  # 'e' itself is not written
         assert found == kinds if not kinds else kinds <= found
 
 

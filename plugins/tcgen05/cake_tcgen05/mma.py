@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader
-from cake_core.ir.nodes import Block, Int, Name, Op
+from cake_core.ir.nodes import Block, Int, Name, Op, Unary
 from cake_core.ir.places import place_of, root
 from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, WordSpec
 from cake_core.primitive.factors import (
@@ -111,7 +111,9 @@ class Mma(Operation):
         d, done = op.operands[0], ByCommit(COMMIT)
         reads = tuple(Access(x.expr, Mode.READ, Proxy.ASYNC if x.in_shared else Proxy.TENSOR, done, Issuer.LEADER) for x in factors(op))
         scales = tuple(Access(e, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER) for w in SCALE_WORDS if (e := op.words.get(w)) is not None)
-        accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER),) if op.arrow == "+=" else ()
+        init = op.words.get("init")
+        onto = None if init is None else Unary("not", init, span=init.span, type=init.type)
+        accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER, when=onto),) if op.arrow == "+=" else ()
         return (*reads, *scales, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
