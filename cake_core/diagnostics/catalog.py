@@ -21,7 +21,6 @@ from pathlib import Path
 
 from cake_core.frozen import frozen
 
-NAMESPACES = ("syntax", "type", "derive", "reread", "assemble", "runtime", "plugin", "rules", "config", "review", "core")  # of the table in codes/
 FIELDS = {"title", "why", "fix", "example"}  # of an entry
 CODE = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
 

@@ -31,6 +31,9 @@ NAMESPACES = {
     "perf": Category.PERFORMANCE_ANALYSIS,
 }
 
+#: The compiler's own namespaces: those of the tables in codes/.
+OWN = ("syntax", "type", "derive", "reread", "assemble", "runtime", "plugin", "rules", "config", "review", "core")
+
 #: Codes of another category than their namespace.
 CODES = {
     Category.PROGRAM_SAFETY: "rules/undecided rules/not-analysed runtime/violated runtime/device-fault type/pending-groups derive/held-too-many",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cake_core import __version__
 from cake_core.diagnostics import Sink, fail
-from cake_core.diagnostics.catalog import NAMESPACES
+from cake_core.diagnostics.categories import OWN
 from cake_core.rules import shapes
 from cake_core.rules.check import Definition
 from cake_core.rules.fields import Fields
@@ -46,7 +46,7 @@ def load_pack(folder: Path, shown: str | None = None, distribution: str = "") ->
     with sink.collecting():  # a pack for another engine may well have keys that this one does not know
         needs = _requires(fields, sink)
     name, namespace, version = _word(fields, "name"), _word(fields, "namespace"), _full(fields, "version")
-    if namespace in NAMESPACES and namespace != "core":  # of the compiler's own codes: a rule there would be taken for one of them
+    if namespace in OWN and namespace != "core":  # of the compiler's own codes: a rule there would be taken for one of them
         raise fail("rules/pack", f"the namespace '{namespace}' is the compiler's own", fields.node_of("namespace").span, fix="choose another one")
     known = shapes.definitions(fields, {})
     rules, files = _rules(folder, shown, known, (name, namespace, version), sink)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cake_core.diagnostics import catalog
-from cake_core.diagnostics.catalog import CODE, NAMESPACES, CatalogError, catalogue, core_table, markdown, read_table
+from cake_core.diagnostics.catalog import CODE, CatalogError, catalogue, core_table, markdown, read_table
+from cake_core.diagnostics.categories import OWN
 from cake_core.rules import find_packs
 from cake_core.rules.entries import entries
 
@@ -18,7 +19,7 @@ ENTRY_POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["
 PACKAGES = tuple(sorted({v.partition(".")[0] for v in ENTRY_POINTS.values()}))
 FOLDERS = {p: next(iter((*ROOT.glob(f"plugins/*/{p}"), *ROOT.glob(f"arch/*/{p}")))) for p in PACKAGES}
 
-LITERAL = re.compile(r"""["']((?:%s|ptx|sm\d+)/[a-z0-9-]+)["']""" % "|".join(NAMESPACES))
+LITERAL = re.compile(r"""["']((?:%s|ptx|sm\d+)/[a-z0-9-]+)["']""" % "|".join(OWN))
 
 
 RULES = entries(find_packs(local=None))
@@ -54,7 +55,7 @@ def test_no_entry_without_a_code():
 
 
 def test_the_compilers_entries_are_in_its_namespaces():
-    assert {c.partition("/")[0] for c in core_table()} == set(NAMESPACES)
+    assert {c.partition("/")[0] for c in core_table()} == set(OWN)
 
 
 def test_entries_are_written_in_one_style():
