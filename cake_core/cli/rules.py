@@ -18,6 +18,7 @@ COMMANDS = {
     "show": "Show a rule as it was read.",
     "test": "Judge the texts beside rules.",
     "lock": "Write down packs, engine and solver by version and content.",
+    "stats": "Say what rules take of the solver and find.",
     "diff": "Compare two versions of packs: rules, verdicts, cost.",
     "review": "Say whether a change of packs may be merged.",
 }

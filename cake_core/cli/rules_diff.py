@@ -9,7 +9,7 @@ import click
 from cake_core.cli import exits
 from cake_core.cli.output import print_findings, progress, table
 from cake_core.cli.rules import JSON
-from cake_core.cli.versions import BASE, CORPUS, FOLDERS, HEAD, both, corpus, tools
+from cake_core.cli.versions import BASE, CORPUS, FOLDERS, HEAD, JOBS, both, corpus, tools
 from cake_core.diagnostics.model import CakeError
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ content in the cache of proofs, so the same question is asked once. Cost is in s
 @HEAD
 @FOLDERS
 @CORPUS
+@JOBS
 @JSON
-def command(base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[str, ...], as_json: bool) -> int:
+def command(base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[str, ...], jobs: int | None, as_json: bool) -> int:
     """Compare two versions of the rule packs of a git repository: rules, verdicts and what the solver takes.
 
     A rule is compared as logic: looser, tighter, the same, or not decided. Nothing is refused; 'cake rules review' does that.
@@ -44,7 +45,7 @@ def command(base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[
 
     try:
         with progress("comparing", as_json) as on_step, both(base, head, packs) as (old, new):
-            found = difference(old, new, corpus(corpora), tools(on_step))
+            found = difference(old, new, corpus(corpora), tools(on_step, jobs))
             findings = [d for h in (*old[1].held, *new[1].held) for d in h.findings]
     except CakeError as error:
         print_findings(error.diagnostics, {}, "json" if as_json else "text")

@@ -10,7 +10,7 @@ from cake_core.cli import exits
 from cake_core.cli.output import print_findings, progress
 from cake_core.cli.rules import JSON
 from cake_core.cli.rules_diff import print_changes, print_costs, print_verdicts, record
-from cake_core.cli.versions import BASE, CORPUS, FOLDERS, HEAD, both, corpus, tools
+from cake_core.cli.versions import BASE, CORPUS, FOLDERS, HEAD, JOBS, both, corpus, tools
 from cake_core.diagnostics.model import CakeError
 
 EPILOG = """\b
@@ -31,9 +31,12 @@ say what changed; a kernel of kernels/ that is judged otherwise than before. 'ca
 @HEAD
 @FOLDERS
 @CORPUS
+@JOBS
 @click.option("--markdown", metavar="FILE", help="Write the comment for a pull request here too.")
 @JSON
-def command(base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[str, ...], markdown: str | None, as_json: bool) -> int:
+def command(
+    base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[str, ...], jobs: int | None, markdown: str | None, as_json: bool
+) -> int:
     """Say whether a change of rule packs may be merged: exit code 0 if it may, 1 or 3 if it is refused.
 
     Packs are all folders of the git repository with a 'pack.yaml', those below 'tests' excepted. What changed is compared rule by rule, the
@@ -44,7 +47,7 @@ def command(base: str, head: str | None, packs: tuple[str, ...], corpora: tuple[
 
     try:
         with progress("reviewing", as_json) as on_step, both(base, head, packs) as (old, new):
-            found = review(old, new, corpus(corpora), tools(on_step))
+            found = review(old, new, corpus(corpora), tools(on_step, jobs))
     except CakeError as error:
         print_findings(error.diagnostics, {}, "json" if as_json else "text")
         return exits.code_of(error.diagnostics)

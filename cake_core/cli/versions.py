@@ -18,6 +18,13 @@ CORPUS = click.option(
 HEAD = click.option("--head", metavar="REF", help="The new version.  [default: the working tree, with what is not committed]")
 BASE = click.option("--base", required=True, metavar="REF", help="The old version: where the new one's history left this branch, tag or commit.")
 FOLDERS = click.option("--pack", "packs", multiple=True, metavar="DIR", help="Only this pack of the repository; may be repeated.  [default: all]")
+JOBS = click.option(
+    "-j",
+    "jobs",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Judge kernels with N processes. The result is the same.  [default: 2, where there are cores]",
+)
 
 
 def texts_of(name: str, data: bytes) -> list:
@@ -58,10 +65,11 @@ def corpus(folders: tuple[str, ...]) -> list[tuple[str, bytes]]:
     return [(p.as_posix(), p.read_bytes()) for f in folders for p in sorted(Path(f).rglob("*.cake")) if p.is_file()]
 
 
-def tools(on_step):
+def tools(on_step, jobs: int | None):
+    from cake_core.prove.beside import cores
     from cake_core.review.review import Tools
 
-    return Tools(texts_of, rows_of, rows_of_source, on_step)
+    return Tools(texts_of, rows_of, rows_of_source, on_step, jobs or cores())
 
 
 @contextmanager

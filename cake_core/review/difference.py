@@ -55,11 +55,11 @@ def rows(packs: Iterable[Compared], texts: list[tuple[Text, bool]], bench: Bench
     """Of each rule that is new, gone or not shown to be the same, on each text; `texts`: with whether they are of the zoo. What neither version
     matches is left out."""
     pairs = [p for c in packs for p in c.pairs if p.judges or p.new is None]
+    rules = [r for p in pairs for r in (p.old, p.new) if r is not None]
     out = []
-    for text, zoo in texts if pairs else ():
+    for (text, zoo), tallies in zip(texts, bench.all([(rules, t) for t, _ in texts]), strict=True) if pairs else ():
         on_step(text.shown)
-        rules = [r for p in pairs for r in (p.old, p.new) if r is not None]
-        found = iter(bench.tallies(rules, text))
+        found = iter(tallies)
         for p in pairs:
             old, new = (next(found) if r is not None else None for r in (p.old, p.new))
             if any(t is not None and t != NO_FACTS and t.verdict != Outcome.INAPPLICABLE for t in (old, new)):

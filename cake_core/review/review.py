@@ -51,12 +51,13 @@ class Review:
 @frozen
 class Tools:
     """What the command brings. `texts_of`: the kernels of a text by its name and bytes, one for each target; `rows_of`: the facts of one; `rows`:
-    those of a text beside a rule."""
+    those of a text beside a rule; `jobs`: processes that judge kernels."""
 
     texts_of: Callable[[str, bytes], list[Text]]
     rows_of: Callable[[Text], Rows]
     rows: Callable[[Source], Rows]
     on_step: Callable[[str], None] = lambda step: None
+    jobs: int = 1
 
 
 def versions(repository: Repository, base: str, head: str | None) -> tuple[Version, Version]:
@@ -74,7 +75,7 @@ def snapshots(repository: Repository, base: Version, head: Version, only: tuple[
 
 def difference(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], corpus: Iterable[tuple[str, bytes]], tools: Tools) -> Difference:
     """`corpus`: further kernels by name and content."""
-    bench = Bench(tools.rows_of)
+    bench = Bench(tools.rows_of, tools.jobs)
     packs, beside = witnessed(compared(base[1].held, head[1].held), tools.texts_of, bench)
     zoo = ((p.relative_to(head[1].place).as_posix(), p.read_bytes()) for p in head[1].zoo)
     kernels = rows(packs, [(t, True) for name, data in (*zoo, *corpus) for t in tools.texts_of(name, data)], bench, tools.on_step)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -139,15 +139,26 @@ def content(rule: Rule) -> str:
     return hashlib.sha256(rule.path.read_bytes() + b"\0" + said).hexdigest()
 
 
-@dataclass(slots=True)
+@frozen
 class Bench:
-    """Judges rules on texts. `rows_of`: the facts of a text, raises CakeError where it has none. `judged`: how often it had to."""
+    """Judges rules on texts. `rows_of`: the facts of a text, raises CakeError where it has none. `jobs`: processes that judge side by side; the
+    result is the same."""
 
     rows_of: Callable[[Text], Rows]
-    judged: int = 0
-    _known: dict[str, Tally] = field(default_factory=dict)
+    jobs: int = 1
 
-    def tallies(self, rules: list[Rule], text: Text) -> list[Tally]:
+    def all(self, work: Sequence[tuple[Sequence[Rule], Text]]) -> Iterator[list[Tally]]:
+        """Of each entry of `work`, in its order."""
+        jobs = min(self.jobs, len(work))
+        if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
+            yield from (self.tallies(rules, text) for rules, text in work)
+            return
+        engine()  # once, for all copies
+        _SHARED[:] = [(self, rules, text) for rules, text in work]  # what a copy inherits need not be sent to it
+        with multiprocessing.get_context("fork").Pool(jobs, _leave_interrupts) as pool:
+            yield from pool.imap(_numbered, range(len(work)))
+
+    def tallies(self, rules: Sequence[Rule], text: Text) -> list[Tally]:
         """Of each of the rules, on one text."""
         name = hashlib.sha256(b"\0".join((engine().encode(), text.kernel.encode(), text.arch.encode(), text.data))).hexdigest()
         place = kept.folder()
@@ -156,7 +167,6 @@ class Bench:
         keys = [content(r) for r in rules]
         missing = {k: r for k, r in zip(keys, rules, strict=True) if k not in known}
         if missing:
-            self.judged += len(missing)
             try:
                 rows = self.rows_of(text)
             except CakeError:
@@ -164,6 +174,18 @@ class Bench:
             known |= {k: tally(r, rows) if rows is not None else NO_FACTS for k, r in missing.items()}
             _write(path, known)
         return [known[k] for k in keys]
+
+
+_SHARED: list[tuple[Bench, Sequence[Rule], Text]] = []
+
+
+def _leave_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends its copies
+
+
+def _numbered(number: int) -> list[Tally]:
+    bench, rules, text = _SHARED[number]
+    return bench.tallies(rules, text)
 
 
 def _read(path: Path | None) -> dict[str, Tally]:
