@@ -28,7 +28,7 @@ FLOORS = (
     ("ir", "ptx"),
     ("diagnostics", "artifact"),
     ("source",),
-    ("frozen",),
+    ("frozen", "smt"),
 )
 FLOOR = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
 

@@ -119,21 +119,15 @@ def test_a_wrong_text_is_found(case, bad, registry):
         _write(case, bad, found)
         return
     again = "it is found otherwise now: CAKE_UPDATE_GOLDEN=1 pytest tests/test_corpus.py, and read the difference"
-    assert {_kind(d.code) for d in found} == ({_kind(c) for c in (bad.code, *bad.also)} if bad.code else set()), again
+    assert {d.code for d in found} == ({bad.code, *bad.also} if bad.code else set()), again
     if bad.code is None:
         return
-    (told, *_) = [d for d in found if _kind(d.code) == _kind(bad.code) and set(_lines(d)) & set(_places(bad))] or [None]
+    (told, *_) = [d for d in found if d.code == bad.code and set(_lines(d)) & set(_places(bad))] or [None]
     assert told is not None, "it is found at another place"
     assert told.fix or bad.expect == "compiler"  # whose catalogue has advice for each code
     for named in (bad.where.role, bad.where.resource):
         shown = " ".join(text.text.splitlines()[n - 1] for n in _lines(told) if n)
         assert named is None or re.search(rf"\b{re.escape(named)}\b", f"{_text(told)} {shown}"), f"'{named}' is not named"
-
-
-def _kind(code: str) -> str:
-    """A deadlock is told as a wait that nobody serves too where the example's sizes say how often the other side comes: of several
-    examples that are as small, not each does."""
-    return "core/deadlock" if code == "core/unserved-wait" else code
 
 
 def _places(bad) -> tuple[int, ...]:

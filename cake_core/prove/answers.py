@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access
@@ -315,6 +316,7 @@ class Answers:
                 self._cuts, self._executed = fault, Executed(self.rows, fault) if self.examples else None
         if isinstance(self._cuts, Unanalysed):
             return _outside(self._cuts.what, self._cuts.span)
+        smt.use(self._cuts.context)
         try:
             return ask(self._cuts)
         except Unanalysed as fault:

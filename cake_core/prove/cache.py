@@ -42,7 +42,7 @@ def files() -> list[Path]:
     """The source files that decide what is proved: of the prover, of the facts, and what both are written in."""
     core = Path(__file__).parents[1]
     return [
-        *(p for room in ("facts", "ir", "prove") for p in sorted((core / room).glob("*.py"))),
+        *(p for room in ("facts", "ir", "prove", "smt") for p in sorted((core / room).glob("*.py"))),
         core / "effects.py",
         core / "rules" / "predicates.py",
     ]

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cake_core.rules.asked import checked
-
 if TYPE_CHECKING:
-    import z3
+    from cake_core import smt
 
 #: How a question is settled: by ranges and the text alone, by linear arithmetic on addresses, by a query about cuts or products.
 CLOSED, LINEAR, SOLVER = "closed", "linear", "solver"
@@ -57,20 +55,15 @@ def asked() -> Effort | None:
     return _counting
 
 
-def check(solver: z3.Solver, how: str) -> z3.CheckSatResult:
+def check(solver: smt.Solver, how: str) -> smt.Found:
     """`solver.check()`, counted."""
     if _counting is None:
-        return checked(solver)
-    before = _steps(solver)
-    found = checked(solver)
-    spent = _steps(solver) - before
+        return solver.check()
+    before = solver.steps
+    found = solver.check()
+    spent = solver.steps - before
     _counting.by(how)
     _counting.checks += 1
     _counting.steps += spent
     _counting.most = max(_counting.most, spent)
     return found
-
-
-def _steps(solver: z3.Solver) -> int:
-    statistics = solver.statistics()
-    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118  it is no mapping

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
 
-import z3
-
+from cake_core import smt
 from cake_core.ir.nodes import Binary, Call, Index, Name
 from cake_core.prove.effort import LINEAR, SOLVER, check
 from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, denied, equal, implied, leaves
@@ -48,6 +47,7 @@ YES = Decision(Follows.YES)
 class Entailment:
     quantities: Quantities
     _done: dict[tuple, Decision] = field(default_factory=dict)
+    _shared: smt.Context | None = None
 
     def follows(self, goal: Condition, path: tuple[Condition, ...], denials: bool = True) -> Decision:
         """Whether `goal` holds wherever `path`, the kernel's `require`s and its `assume`s do. `denials`: look for what denies it."""
@@ -72,7 +72,13 @@ class Entailment:
         if not q.close():
             return False
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        return any(check(_solver(logic, q.declared(sort) + stated), LINEAR) == z3.unsat for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
+        return any(self._refuted(logic, q.declared(sort) + stated) for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
+
+    def _refuted(self, logic: str, text: str) -> bool:
+        """Whether no numbers keep what a text says. All such questions are put in one context: no values are asked for."""
+        if self._shared is None:
+            self._shared = smt.Context()
+        return check(_solver(logic, text, self._shared), LINEAR) == smt.UNSAT
 
     def plain(self, goal: Condition) -> bool:
         """By ranges alone."""
@@ -90,20 +96,20 @@ class Entailment:
         if not q.close():
             return Decision(Follows.UNKNOWN)
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        if check(_solver("QF_LRA", q.declared("Real") + stated), LINEAR) == z3.unsat:  # numbers that aren't whole are no more trouble here
+        if self._refuted("QF_LRA", q.declared("Real") + stated):  # numbers that aren't whole are no more trouble here
             return YES
         if not denials:
             return Decision(Follows.UNKNOWN)
         s = _solver("QF_LIA", q.declared() + stated)
-        if (found := check(s, LINEAR)) == z3.unsat:
+        if (found := check(s, LINEAR)) == smt.UNSAT:
             return YES
-        if found == z3.sat and q.keeps_products(s.model()):
+        if found == smt.SAT and q.keeps_products(s.model()):
             return q.denial(q.smallest(s, s.model(), q.keeps_products), goal)
         for fixed in ("", *q.small()):
             s = _solver("QF_NIA", q.declared() + stated + q.products() + fixed)
-            if (found := check(s, SOLVER)) == z3.sat:
+            if (found := check(s, SOLVER)) == smt.SAT:
                 return q.denial(q.smallest(s, s.model()), goal)
-            if found == z3.unsat and not fixed:
+            if found == smt.UNSAT and not fixed:
                 return YES
         return Decision(Follows.UNKNOWN)
 
@@ -112,10 +118,10 @@ class Entailment:
 SMALLER = 200_000
 
 
-def _solver(logic: str, text: str) -> z3.Solver:
-    s = z3.SolverFor(logic, z3.Context())  # of its own, so that what it finds does not depend on what was asked before
-    s.set("rlimit", RLIMIT)
-    s.from_string(text)
+def _solver(logic: str, text: str, context: smt.Context | None = None) -> smt.Solver:
+    """Where values are asked for, in a context of its own: what it finds does not depend on what was asked before."""
+    s = smt.Solver(logic, context or smt.Context(), rlimit=RLIMIT)
+    s.read(text)
     return s
 
 
@@ -337,24 +343,24 @@ class _Question:
     def _stated_products(self) -> list[Monomial]:
         return list(dict.fromkeys(m for p in leaves((*self.conditions, *self.definitions)) for m in p.terms if len(m) > 1))
 
-    def keeps_products(self, model: z3.ModelRef) -> bool:
-        value = lambda m: model.eval(z3.Int("*".join(m), model.ctx), True).as_long()
+    def keeps_products(self, model: smt.Model) -> bool:
+        value = lambda m: model.number(model.ctx.int("*".join(m)))
         return all(value(m) == prod(value((a,)) for a in m) for m in self._stated_products())
 
-    def smallest(self, s: z3.Solver, model: z3.ModelRef, fits: Callable[[z3.ModelRef], bool] = lambda model: True) -> z3.ModelRef:
+    def smallest(self, s: smt.Solver, model: smt.Model, fits: Callable[[smt.Model], bool] = lambda model: True) -> smt.Model:
         """A model of `s` with small numbers, one after the other: sizes first, in the order of the text. What the solver shows first depends on
         where its memory lies."""
-        s.set("rlimit", SMALLER)
+        s.set(rlimit=SMALLER)
         for a in (*(x for x in (*self.quantities.facts.scalars, "cluster.count") if x in self.atoms), *sorted(map(str, self._counted()))):
-            x, low, high = z3.Int(a, model.ctx), self.quantities.ranges[a].lo or 0, model.eval(z3.Int(a, model.ctx), True).as_long()
+            x, low, high = model.ctx.int(a), self.quantities.ranges[a].lo or 0, model.number(model.ctx.int(a))
             tried = low
             while low < high:
                 s.push()
                 s.add(x <= tried, x >= low)
-                better = s.model() if s.check() == z3.sat else None
+                better = s.model() if s.check() == smt.SAT else None
                 s.pop()
                 if better is not None and fits(better):
-                    model, high = better, better.eval(x, True).as_long()
+                    model, high = better, better.number(x)
                 else:
                     low = tried + 1
                 tried = (low + high) // 2
@@ -367,8 +373,8 @@ class _Question:
             a for a in self.atoms if isinstance(self.quantities.atoms[a], Free) and a not in self.quantities.facts.scalars and a != "cluster.count"
         )
 
-    def denial(self, model: z3.ModelRef, goal: Condition) -> Decision:
-        values = tuple((a, model.eval(z3.Int(a, model.ctx), True).as_long()) for a in self.atoms)
+    def denial(self, model: smt.Model, goal: Condition) -> Decision:
+        values = tuple((a, model.number(model.ctx.int(a))) for a in self.atoms)
         loose: dict[str, None] = {}
         work = [(a, False) for p in leaves([goal]) for a in p.atoms()]
         seen: set[tuple[str, bool]] = set()

@@ -13,8 +13,7 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
-import z3
-
+from cake_core import smt
 from cake_core.facts.schema import Facts
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Index, Int, Name, Option, Unary
@@ -27,10 +26,7 @@ ITERATION = re.compile(r"it![0-9a-f]+")
 HEAD = re.compile(r"h![^ ()|]+!")
 OPAQUE = re.compile(r"u![0-9a-f]+")
 
-# z3's Python side looks at the sorts of each term, and its C side again: a seventh of a proof's time.
-z3.z3.Z3_DEBUG = False
-
-TRUE, FALSE, ZERO, ONE = z3.BoolVal(True), z3.BoolVal(False), z3.IntVal(0), z3.IntVal(1)
+TRUE, FALSE, ZERO, ONE = smt.Constant(True), smt.Constant(False), smt.Constant(0), smt.Constant(1)
 
 _COMPARE = {
     "==": lambda a, b: a == b,
@@ -48,68 +44,59 @@ def digest(text: str) -> str:
 
 @dataclass(slots=True)
 class Mentioned:
-    """Names of unknowns and of functions in terms, remembered for each part of a term: by its id, which it keeps while the whole is held."""
+    """Names of unknowns and of functions in terms, remembered for each part of a term."""
 
     met: dict[int, frozenset[str]] = field(default_factory=dict)
-    held: list[z3.ExprRef] = field(default_factory=list)
 
-    def of(self, term: z3.ExprRef) -> frozenset[str]:
-        key = term.get_id()
+    def of(self, term: smt.Term) -> frozenset[str]:
+        key = term.ast
         if key not in self.met:
-            self.held.append(term)
             self._meet(term)
         return self.met[key]
 
-    def _meet(self, term: z3.ExprRef) -> None:
+    def _meet(self, term: smt.Term) -> None:
         for t, key, parts in inner_first(term, self.met):
             found = {self.met[k] for k in parts if self.met[k]}
             names = next(iter(found)) if len(found) == 1 else frozenset().union(*found)
-            if (d := t.decl()).kind() == z3.Z3_OP_UNINTERPRETED and d.name() not in names:
-                names = names | {d.name()}
+            if t.is_free and t.name not in names:
+                names = names | {t.name}
             self.met[key] = names
 
 
-def inner_first(term: z3.ExprRef, met: Container[int]) -> Iterator[tuple[z3.ExprRef, int, list[int]]]:
+def inner_first(term: smt.Term, met: Container[int]) -> Iterator[tuple[smt.Term, int, list[int]]]:
     """Parts of a term that are not met yet, inner ones first: each with its id and those of its parts. Who asks puts it into `met`."""
-    stack = [(term, term.get_id(), None)]
+    stack = [(term, term.ast, None)]
     while stack:
         t, key, parts = stack.pop()
         if key in met:
             continue
         if parts is None:
-            parts = [(c, c.get_id()) for c in t.children()]
+            parts = [(c, c.ast) for c in t.args]
             if left := [(c, k, None) for c, k in parts if k not in met]:
                 stack += [(t, key, parts), *left]
                 continue
         yield t, key, [k for _, k in parts]
 
 
-def solver() -> z3.Solver:
+def solver(rlimit: int) -> smt.Solver:
     """For what this room asks. Of z3's two simplex cores the older one is the faster one here."""
-    out = z3.SolverFor("QF_UFLIA")
-    out.set("arith.solver", 2)
-    return out
+    return smt.Solver("QF_UFLIA", smt.context(), rlimit=rlimit, **{"arith.solver": 2})
 
 
-def name_of(t: z3.ExprRef) -> str:
-    """The name of an unknown. (`str` lays a term out as a person reads it, which takes longer.)"""
-    return t.decl().name()
-
-
-def literal(t: z3.ExprRef) -> int | None:
-    return t.as_long() if z3.is_int_value(t) else None
+def literal(t: smt.Term) -> int | None:
+    return t.value
 
 
 @dataclass(frozen=True, slots=True)
 class Num:
     """A term and the range that its value surely lies in."""
 
-    term: z3.ArithRef
+    term: smt.Term
     range: Range = ANY
 
     @staticmethod
     def of(n: int) -> Num:
-        return Num(z3.IntVal(n), ranges.constant(n))
+        return Num(smt.IntVal(n), ranges.constant(n))
 
 
 Env = dict[str, Num]
@@ -121,11 +108,11 @@ class Numbers:
 
     facts: Facts
     parameters: dict[str, Num] = field(default_factory=dict)
-    known: list[z3.BoolRef] = field(default_factory=list)
+    known: list[smt.Term] = field(default_factory=list)
     opaque: dict[str, str] = field(default_factory=dict)  # what a name stands for
     ranges: dict[str, Range] = field(default_factory=dict)  # of opaque functions of iterations
-    defined: dict[str, tuple[list, z3.ArithRef]] = field(default_factory=dict)  # functions that stand for a term: its iterations and it
-    exact: list[tuple[z3.ArithRef, z3.ArithRef]] = field(default_factory=list)  # what `known` leaves open: products, quotients by unknowns
+    defined: dict[str, tuple[tuple[smt.Term, ...], smt.Term]] = field(default_factory=dict)  # functions that stand for a term: its iterations and it
+    exact: list[tuple[smt.Term, smt.Term]] = field(default_factory=list)  # what `known` leaves open: products, quotients by unknowns
     hidden: dict[str, frozenset[str]] = field(default_factory=dict)  # heads that an opaque value depends on
     mentioned: Mentioned = field(default_factory=Mentioned)
     _made: dict[str, Num] = field(default_factory=dict)
@@ -134,14 +121,14 @@ class Numbers:
         bounds = _bounds(self.facts)
         for name in (*self.facts.scalars, "cluster.id", "cluster.count"):
             r = bounds.get(name, ANY)
-            self.parameters[name] = Num(z3.Int(name), r)
-            self._limit(z3.Int(name), r)
+            self.parameters[name] = Num(smt.Int(name), r)
+            self._limit(smt.Int(name), r)
         for e in self.facts.requires:
             self.known.append(self.condition(e, {}))
-        items, count = self.number(self.facts.launch.items, {}).term, z3.Int("cluster.count")
-        self.known += [z3.Int("cluster.id") < count, count <= items if self.facts.launch.persistent else count == items]
+        items, count = self.number(self.facts.launch.items, {}).term, smt.Int("cluster.count")
+        self.known += [smt.Int("cluster.id") < count, count <= items if self.facts.launch.persistent else count == items]
 
-    def _limit(self, term: z3.ArithRef, r: Range) -> None:
+    def _limit(self, term: smt.Term, r: Range) -> None:
         if r.lo is not None:
             self.known.append(term >= r.lo)
         if r.hi is not None:
@@ -166,7 +153,7 @@ class Numbers:
                 return self._arithmetic(op, self.number(a, env), self.number(b, env), e)
             case Cond(test, a, b):
                 x, y = self.number(a, env), self.number(b, env)
-                return Num(z3.If(self.condition(test, env), x.term, y.term), x.range.join(y.range))
+                return Num(smt.If(self.condition(test, env), x.term, y.term), x.range.join(y.range))
             case Call() if e.name in ("min", "max", "clamp", "ceildiv"):
                 return self._call(e, [self.number(a, env) for a in e.positional])
             case Index() | Call():
@@ -188,7 +175,7 @@ class Numbers:
             case "%" if known is not None and known > 0:
                 return Num(a % known, r)
         out = self.unknown(f"{op} {a.sexpr()} {b.sexpr()}", expr_text(e), r)
-        if not out.term.num_args():
+        if not out.term.args:
             if op == "*" or y.range.positive:
                 self.exact.append((out.term, {"*": lambda: a * b, "/": lambda: a / b, "%": lambda: a % b}[op]()))
         return out
@@ -206,7 +193,7 @@ class Numbers:
                 return Num((x.term + (d - 1)) / d, ranges.ceildiv(x.range, y.range))
         r = ranges.ceildiv(*(a.range for a in args)) if e.name == "ceildiv" else ANY
         out = self.unknown(f"{e.name} " + " ".join(a.term.sexpr() for a in args), expr_text(e), r)
-        if e.name == "ceildiv" and args[1].range.positive and not out.term.num_args():
+        if e.name == "ceildiv" and args[1].range.positive and not out.term.args:
             self.exact.append((out.term, (args[0].term + args[1].term - 1) / args[1].term))
         return out
 
@@ -232,7 +219,7 @@ class Numbers:
             return self._made[key]
         name = f"u!{digest(key)}"
         its = sorted(set(ITERATION.findall(key)))
-        term = z3.Function(name, *[z3.IntSort()] * (len(its) + 1))(*map(z3.Int, its)) if its else z3.Int(name)
+        term = smt.apply(name, [smt.Int(i) for i in its]) if its else smt.Int(name)
         self.opaque[name] = text
         inner = [self.hidden.get(u, frozenset()) for u in OPAQUE.findall(key)]
         if heads := frozenset(HEAD.findall(key)).union(*inner):
@@ -249,9 +236,8 @@ class Numbers:
         if key in self._made or literal(x.term) is not None:
             return self._made.get(key, x)
         out = self.unknown(f"{key} {x.term.sexpr()}", text, x.range)
-        if out.term.num_args():
-            its = [out.term.arg(i) for i in range(out.term.num_args())]
-            self.defined[out.term.decl().name()] = (its, x.term)
+        if its := out.term.args:
+            self.defined[out.term.name] = (its, x.term)
         else:
             self.known.append(out.term == x.term)
             self.exact.append((out.term, x.term))
@@ -260,26 +246,26 @@ class Numbers:
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
-    def condition(self, e: Expr, env: Env) -> z3.BoolRef:
+    def condition(self, e: Expr, env: Env) -> smt.Term:
         match e:
             case Bool(v):
-                return z3.BoolVal(v)
+                return smt.BoolVal(v)
             case Unary("not", a):
-                return z3.Not(self.condition(a, env))
+                return smt.Not(self.condition(a, env))
             case Binary("and", a, b):
-                return z3.And(self.condition(a, env), self.condition(b, env))
+                return smt.And(self.condition(a, env), self.condition(b, env))
             case Binary("or", a, b):
-                return z3.Or(self.condition(a, env), self.condition(b, env))
+                return smt.Or(self.condition(a, env), self.condition(b, env))
             case Binary(op, a, b) if op in _COMPARE:
                 return _COMPARE[op](self.number(a, env).term, self.number(b, env).term)
             case Cond(test, a, b):
-                return z3.If(self.condition(test, env), self.condition(a, env), self.condition(b, env))
+                return smt.If(self.condition(test, env), self.condition(a, env), self.condition(b, env))
         return self.number(e, env).term != 0
 
 
-def _if(c: z3.BoolRef, a: z3.ExprRef, b: z3.ExprRef) -> z3.ExprRef:
-    c = z3.simplify(c)
-    return a if z3.is_true(c) else b if z3.is_false(c) else z3.If(c, a, b)
+def _if(c: smt.Term, a: smt.Term, b: smt.Term) -> smt.Term:
+    c = smt.simplify(c)
+    return a if smt.is_true(c) else b if smt.is_false(c) else smt.If(c, a, b)
 
 
 def _bounds(facts: Facts) -> dict[str, Range]:

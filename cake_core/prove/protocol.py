@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import z3
-
+from cake_core import smt
 from cake_core.effects import Issuer, Mode, Proxy
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Facts, Meet, Wait, WithBytes, WithGroup
 from cake_core.ir.nodes import Int
@@ -158,12 +157,12 @@ class Protocol:
                 for number, act in enumerate(site.acts):
                     match act:
                         case Wait(ref):
-                            stops.append((ref.name, site.guard.get_id(), site.count(("wait", ref.name)).get_id(), str(act)))
+                            stops.append((ref.name, site.guard.ast, site.count(("wait", ref.name)).ast, str(act)))
                         case Meet(scope) if act.waits and (scope != "warp" or run.agent.apart):
                             k = meeting(site.event.acts[number], self.runs[site.agent.key].counting.ids)
                             name = meeting_name(act, run.agent)
                             alone = len(own[name, run.agent.cta if scope != "cluster" else -1]) == 1
-                            stops.append(("alone" if alone else name, site.guard.get_id(), site.count(k).get_id()))
+                            stops.append(("alone" if alone else name, site.guard.ast, site.count(k).ast))
             way = (run.agent.cta, run.agent.role.name, *stops)
             lead = leads.setdefault(way, key)
             if lead != key:
@@ -221,7 +220,7 @@ class Protocol:
         p, ordinal = self.sums.numbers.number(parity, site.env).term, self.sums.residue(site.count(key), 2 * b.stages)
         for credit in (0, 1):
             expected = (ordinal / b.stages + credit) % 2
-            if z3.is_true(z3.simplify(p == expected)) or self.sums.holds(p == expected, site.guard):
+            if smt.is_true(smt.simplify(p == expected)) or self.sums.holds(p == expected, site.guard):
                 return credit
         raise Unanalysed(f"the parity that '{b.name}' is waited for with does not follow the number of waits", site.event.span)
 
@@ -243,9 +242,9 @@ def destinations(done: WithBytes, agent: Agent) -> tuple[int, ...]:
     return (agent.cta,) if done.mask is None else tuple(r for r in range(done.mask.bit_length()) if done.mask >> r & 1)
 
 
-def _same_residue(a: z3.ArithRef, b: z3.ArithRef, modulus: int) -> bool:
+def _same_residue(a: smt.Term, b: smt.Term, modulus: int) -> bool:
     """Whether a and b mod `modulus` are seen to be equal, without a solver."""
-    if z3.is_app_of(a, z3.Z3_OP_MOD) and literal(a.arg(1)) == modulus:
-        apart = literal(z3.simplify(a.arg(0) - b))
+    if a.kind == smt.MOD and literal(a.args[1]) == modulus:
+        apart = literal(smt.simplify(a.args[0] - b))
         return apart is not None and apart % modulus == 0
     return False

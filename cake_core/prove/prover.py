@@ -27,14 +27,15 @@ ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drain
 
 @dataclass(slots=True)
 class Prover:
-    """Answers for one kernel. `rules`: those that will ask; with two `cores` a copy of this process proves a part of what they ask."""
+    """Answers for one kernel. `rules`: those that will ask; with two `cores` copies of this process prove a part of what they ask."""
 
     rows: Rows
     rules: tuple[Rule, ...] = ()
     cores: int = 1
     keep: bool = True  # what is proved, and take what was
     examples: bool = True  # of what is violated
-    _beside: Beside | None = None
+    _addresses: Beside | None = None  # who proves what is asked of addresses
+    _sweeps: Beside | None = None  # who proves a part of what is asked of order
     _shared: bool = False  # whether the other core was thought of
     _heard: bool = False  # whether it told what it proved of addresses
     _answers: Answers | None = None
@@ -90,8 +91,9 @@ class Prover:
 
     def close(self) -> None:
         """Keep what was proved for the next time."""
-        if self._beside is not None:
-            self._beside.close()
+        for beside in (self._addresses, self._sweeps):
+            if beside is not None:
+                beside.close()
         if self._proofs is not None:
             self._proofs.save()
 
@@ -131,32 +133,34 @@ class Prover:
     # --- the other core --------------------------------------------------------------------------------------------
 
     def _share(self) -> None:
-        """Start the other core's part, where nothing is known of the kernel yet and there is enough to prove."""
+        """Start the other core's part, where nothing is known of the kernel yet and there is enough to prove: addresses at once, while this
+        process makes the cuts, and then a part of what is asked of these."""
         if self._shared:
             return
         self._shared = True
         if self.cores > 1 and not self._proofs.known and self.rows["wait"]:
             from cake_core.prove.beside import Beside
 
+            self._addresses = Beside.start(self._of_addresses)
             self._asked.prepare()
-            self._beside = self._asked.beside = Beside.start(self._half)
+            self._sweeps = self._asked.beside = Beside.start(self._of_order)
 
-    def _half(self, beside: Beside) -> None:
-        """The copy's part: some of the sweep, and what rules ask of addresses."""
-        self._asked.beside = beside
-        self._asked.sweep()
-        self._proofs.fresh.clear()
+    def _of_addresses(self, beside: Beside) -> None:
         judge((r for r in self.rules if (names := predicates_of(r)) & ADDRESSES and not names & ORDER), self.rows, self)
         beside.tell("proved", sorted(self._proofs.fresh))
+
+    def _of_order(self, beside: Beside) -> None:
+        self._asked.beside = beside
+        self._asked.sweep()
 
     def _address(self, name: str, rows: tuple[Row, ...], given: Conditions, ask: Callable[[], Answer]) -> Answer:
         """Asked here only where the other core has not proved it."""
 
         def after() -> Answer:
-            if self._beside is not None and self._beside.half == 0 and not self._heard:
+            if self._addresses is not None and not self._heard:
                 self._heard = True
                 self._asked.settle()
-                self._proofs.fresh.update(self._beside.hear("proved") or ())
+                self._proofs.fresh.update(self._addresses.hear("proved") or ())
                 return self._once(name, rows, given, ask)
             return ask()
 

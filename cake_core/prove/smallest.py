@@ -10,13 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-import z3
-
+from cake_core import smt
 from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
 from cake_core.prove.numbers import literal, solver
 from cake_core.prove.sums import Sums
-from cake_core.rules.asked import checked
 
 #: Steps of one try (`rlimit`), and tries in all.
 STEPS, TRIES = 3_000_000, 1000
@@ -24,7 +22,7 @@ STEPS, TRIES = 3_000_000, 1000
 LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 
 
-def smallest(assertions: Iterable[z3.BoolRef], found: z3.ModelRef, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]) -> z3.ModelRef:
+def smallest(assertions: Iterable[smt.Term], found: smt.Model, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]) -> smt.Model:
     """A model of `assertions` with the parameters as small as they can be, then the places of `agents`, their iterations, and
     those of past executions (`moments`, by name). `found`: a model."""
     search = _Search(list(assertions), found, sums)
@@ -35,19 +33,18 @@ def smallest(assertions: Iterable[z3.BoolRef], found: z3.ModelRef, sums: Sums, c
         for _, index in cut.iterations(agent):
             search.lower(index)
     for name in moments:
-        search.lower(z3.Int(name))
+        search.lower(smt.Int(name))
     return search.model
 
 
 class _Search:
-    def __init__(self, assertions: list[z3.BoolRef], found: z3.ModelRef, sums: Sums) -> None:
+    def __init__(self, assertions: list[smt.Term], found: smt.Model, sums: Sums) -> None:
         self.tries = TRIES
         self.model = found
         self.numbers = sums.numbers
         met = sums.applications.of(assertions)
-        self.prefixes = [(app, sums.families[n].step) for app in met if (n := app.decl().name()) in sums.families and sums.families[n].invariant]
-        self.solver = solver()
-        self.solver.set("rlimit", STEPS)
+        self.prefixes = [(app, sums.families[n].step) for app in met if (n := app.name) in sums.families and sums.families[n].invariant]
+        self.solver = solver(STEPS)
         self.solver.add(*assertions)
 
     # --- sizes -----------------------------------------------------------------------------------------------------
@@ -58,12 +55,12 @@ class _Search:
         fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
         if fixed is None:
             for name in names:
-                self.lower(z3.Int(name), self.numbers.parameters[name].range.lo or 0)
+                self.lower(smt.Int(name), self.numbers.parameters[name].range.lo or 0)
             return
         for name in names:
             fixed[name] = self._lowered(name, fixed)
         self.solver.add(*self._at(fixed))
-        self.lower(z3.Int("cluster.id"))
+        self.lower(smt.Int("cluster.id"))
 
     def _tuples(self, names: tuple[str, ...]) -> Iterator[dict[str, int]]:
         """Sizes, few of them above their least first, and by how many rungs they are up together."""
@@ -93,52 +90,52 @@ class _Search:
                 low = middle + step
         return high
 
-    def _at(self, sizes: dict[str, int]) -> list[z3.BoolRef]:
+    def _at(self, sizes: dict[str, int]) -> list[smt.Term]:
         """That the parameters have these values, and what is left open of them follows."""
-        known = [(z3.Int(n), z3.IntVal(v)) for n, v in sizes.items()]
+        known = [(smt.Int(n), smt.IntVal(v)) for n, v in sizes.items()]
         out = [p == v for p, v in known]
         for term, exact in self.numbers.exact:
-            value = z3.simplify(z3.substitute(exact, *known))
+            value = smt.simplify(smt.substitute(exact, *known))
             out.append(term == value)
             if literal(value) is not None:
                 known.append((term, value))
         for app, step in self.prefixes:  # of a step that is a number, the sum is a product
-            if literal(value := z3.simplify(z3.substitute(step, *known))) is not None:
-                out.append(app == value * app.arg(0))
+            if literal(value := smt.simplify(smt.substitute(step, *known))) is not None:
+                out.append(app == value * app.args[0])
         return out
 
     # --- the rest --------------------------------------------------------------------------------------------------
 
-    def lower(self, term: z3.ArithRef, least: int = 0) -> None:
+    def lower(self, term: smt.Term, least: int = 0) -> None:
         """Fix a term at its smallest value."""
-        high = self.model.eval(term, True).as_long()
+        high = self.model.number(term)
         if high < least:  # nothing depends on it
             return
         low = least
         while low < high:
             middle = min(low + max((high - low) // 2, 0), high - 1)
             if self._with(term <= middle):
-                high = self.model.eval(term, True).as_long()
+                high = self.model.number(term)
             else:
                 low = middle + 1
         self.solver.add(term == high)
 
-    def first(self, places: list[z3.BoolRef]) -> None:
+    def first(self, places: list[smt.Term]) -> None:
         """Fix the first of some places that can be."""
-        if not any(z3.is_true(self.model.eval(p)) for p in places):
+        if not any(self.model.holds(p) for p in places):
             return
         for p in places:
             if self._with(p):
                 self.solver.add(p)
                 return
 
-    def _with(self, *claims: z3.BoolRef) -> bool:
+    def _with(self, *claims: smt.Term) -> bool:
         self.tries -= 1
         if self.tries < 0:
             return False
         self.solver.push()
         self.solver.add(*claims)
-        holds = checked(self.solver) == z3.sat
+        holds = self.solver.check() == smt.SAT
         if holds:
             self.model = self.solver.model()
         self.solver.pop()

@@ -1,4 +1,4 @@
-"""Asking: a kernel's cuts in solvers, few agents at a time, and what was proved before not again."""
+"""Asking: a kernel's cuts in solvers, few agents at a time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import z3
-
+from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Event, Facts, Meet, Wait, events
 from cake_core.ir.nodes import Expr
@@ -17,7 +16,7 @@ from cake_core.prove.agents import agents_of
 from cake_core.prove.alike import Alike
 from cake_core.prove.cut import Cut
 from cake_core.prove.effort import SOLVER, check
-from cake_core.prove.numbers import Env, Numbers, digest, solver
+from cake_core.prove.numbers import Env, Numbers, solver
 from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
 from cake_core.prove.smallest import smallest
@@ -27,7 +26,6 @@ from cake_core.prove.text import Unanalysed
 #: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
 RLIMIT = 20_000_000
 
-_AGENT = re.compile(r"A\d+!")
 _PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
 
 
@@ -42,7 +40,7 @@ class Found:
     """`model`: of a cut that there is."""
 
     result: Result
-    model: z3.ModelRef | None = None
+    model: smt.Model | None = None
     reason: str = ""
 
 
@@ -53,8 +51,8 @@ NONE = Found(Result.NONE)
 class View:
     """A solver that holds the consistent cuts of some agents, and the opaque values that it knows of."""
 
-    solver: z3.Solver
-    seen: set
+    solver: smt.Solver
+    seen: dict[int, smt.Term]
 
 
 @dataclass(slots=True)
@@ -64,24 +62,24 @@ class Cuts:
     facts: Facts
     rlimit: int = RLIMIT
     examples: bool = True  # of cuts that there are, small ones; else whichever comes
+    context: smt.Context = field(init=False)  # of its own, so that what is found does not depend on other kernels
     sums: Sums = field(init=False)
     protocol: Protocol = field(init=False)
     cut: Cut = field(init=False)
     alike: Alike = field(init=False)
     asked: int = 0
     collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
-    proved: Proved = field(init=False)
     _views: dict[frozenset, View] = field(default_factory=dict)
-    _numbers: dict[tuple[int, int], tuple[Expr, Env, z3.ArithRef]] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int], tuple[Expr, Env, smt.Term]] = field(default_factory=dict)
     _partners: dict[str, set[str]] | None = None
 
     def __post_init__(self) -> None:
         _only_in_roles(self.facts)
+        self.context = smt.use(smt.Context())
         self.sums = Sums(Numbers(self.facts))
         self.protocol = Protocol(self.facts, self.sums, runs_of(agents_of(self.facts), self.facts, self.sums))
         self.cut = Cut(self.protocol)
         self.alike = Alike(self.protocol)
-        self.proved = Proved(self)
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -90,12 +88,12 @@ class Cuts:
         self.asked += 1
         solver = self._fresh()
         terms = [*self.sums.numbers.known, *self.cut.blocked()]
-        solver.add(*terms, *self.sums.lemmas(terms, set()))
+        solver.add(*terms, *self.sums.lemmas(terms))
         found = _checked(solver)
         leads = [k for k in self.protocol.runs if k not in self.protocol.followers]
         return self._small(solver, found, leads, []) if found.result is Result.SOME else found
 
-    def consistent(self, state: Iterable[z3.BoolRef], *agents: str, near: bool = False) -> Found:
+    def consistent(self, state: Iterable[smt.Term], *agents: str, near: bool = False) -> Found:
         """A consistent cut with `state`, which speaks of `agents`: looked for among these alone, then with those between them, then
         (not if `near`) among all. Without the others there are more cuts, so none stays none."""
         state, found = list(state), NONE
@@ -103,45 +101,40 @@ class Cuts:
             self.collecting.append((tuple(state), agents, near))
             return NONE
         for among in self.ranges(agents, near):
-            if self.proved.has(among, state):
-                return NONE
             self.asked += 1
             view = self.view(frozenset(among))
             view.solver.push()
-            view.solver.add(*state, *self.sums.lemmas(state, set(view.seen)))
+            view.solver.add(*state, *self.sums.lemmas(state, dict(view.seen)))
             found = _checked(view.solver)
             if found.result is Result.SOME and set(among) == set(self.protocol.runs):
                 found = self._small(view.solver, found, agents, state)
             view.solver.pop()
             if found.result is Result.NONE:
-                self.proved.add(among, state)
                 return found
         return found
 
-    def _small(self, solver: z3.Solver, found: Found, agents: Iterable[str], state: list[z3.BoolRef]) -> Found:
+    def _small(self, solver: smt.Solver, found: Found, agents: Iterable[str], state: list[smt.Term]) -> Found:
         if not self.examples:
             return found
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
-        return Found(Result.SOME, smallest(solver.assertions(), found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
+        return Found(Result.SOME, smallest(solver.assertions, found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
 
-    def number(self, e: Expr, env: Env) -> z3.ArithRef:
+    def number(self, e: Expr, env: Env) -> smt.Term:
         """An expression of a place as a term of its run."""
         key = id(e), id(env)
         if key not in self._numbers:
-            self._numbers[key] = e, env, z3.simplify(self.sums.numbers.number(e, env).term)
+            self._numbers[key] = e, env, smt.simplify(self.sums.numbers.number(e, env).term)
         return self._numbers[key][2]
 
     # --- solvers ---------------------------------------------------------------------------------------------------
 
-    def _fresh(self) -> z3.Solver:
-        s = solver()
-        s.set("rlimit", self.rlimit)
-        return s
+    def _fresh(self) -> smt.Solver:
+        return solver(self.rlimit)
 
     def view(self, among: frozenset[str]) -> View:
         if among not in self._views:
             terms = [*self.sums.numbers.known, *self.cut.consistent(among)]
-            view = self._views[among] = View(self._fresh(), set())
+            view = self._views[among] = View(self._fresh(), {})
             lemmas = self.sums.lemmas(terms, view.seen, [a for key in sorted(among) for a in self.cut.applied[key]])
             view.solver.add(*terms, *(t for key in sorted(among) for t in self.cut.positions[key]), *lemmas)
         return self._views[among]
@@ -176,49 +169,6 @@ class Cuts:
         return sorted(found, key=lambda k: (far(k), -len(self._partners[k]), k))[:2]
 
 
-@dataclass(slots=True)
-class Proved:
-    """Queries without a cut. A query is known by its text, in which agents are named by their order, so it stands for those of agents
-    that do the same; texts are written where another query of the same shape is there to compare with."""
-
-    cuts: Cuts
-    _open: dict[tuple, list[tuple[tuple[str, ...], list[z3.BoolRef]]]] = field(default_factory=dict)  # by shape
-    _known: dict[tuple, set[str]] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict)
-    _relations: dict[tuple, str] = field(default_factory=dict)
-
-    def add(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> None:
-        self._open.setdefault(self._shape(among, state), []).append((among, state))
-
-    def has(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> bool:
-        shape = self._shape(among, state)
-        waiting = self._open.get(shape)
-        known = self._known.setdefault(shape, set())
-        if waiting:
-            known.update(self._key(*query) for query in waiting)
-            waiting.clear()
-        return bool(known) and self._key(among, state) in known
-
-    def _shape(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> tuple:
-        return (*(id(self.cuts.protocol.runs[a].end.state) for a in among), *((t.decl().kind(), t.num_args()) for t in state))
-
-    def _key(self, among: tuple[str, ...], state: list[z3.BoolRef]) -> str:
-        cut = self.cuts.cut
-        names = {cut.names[a]: f"X{n}!" for n, a in enumerate(among)}
-
-        def canonical(text: str) -> str:
-            return _AGENT.sub(lambda m: names.get(m.group(), m.group()), text)
-
-        for a in among:
-            if a not in self._texts:
-                own = cut.names[a]
-                self._texts[a] = digest("\n".join(t.sexpr() for t in cut.positions[a]).replace(own, "X!"))
-        if among not in self._relations:
-            self._relations[among] = digest("\n".join(sorted(canonical(t.sexpr()) for t in cut.consistent(frozenset(among)))))
-        asked = "\n".join(canonical(t.sexpr()) for t in state)
-        return digest("\n".join([*(self._texts[a] for a in among), self._relations[among], asked]))
-
-
 def _only_in_roles(facts: Facts) -> None:
     """Runs are those of roles: what is handed over outside of them is not among their counts."""
     for e in events((*facts.before, *facts.after)):
@@ -235,10 +185,10 @@ def _only_in_roles(facts: Facts) -> None:
         met = met or isinstance(n, Event) and any(isinstance(a, Meet) and a.scope in ("cta", "cluster") and a.waits for a in n.acts)
 
 
-def _checked(solver: z3.Solver) -> Found:
+def _checked(solver: smt.Solver) -> Found:
     match check(solver, SOLVER):
-        case z3.unsat:
+        case smt.UNSAT:
             return NONE
-        case z3.sat:
+        case smt.SAT:
             return Found(Result.SOME, solver.model())
-    return Found(Result.UNKNOWN, reason=f"the solver gave up ({solver.reason_unknown()})")
+    return Found(Result.UNKNOWN, reason=f"the solver gave up ({solver.reason})")

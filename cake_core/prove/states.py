@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import z3
-
+from cake_core import smt
 from cake_core.effects import Issuer
 from cake_core.facts.schema import Access, By, Loop, WithBytes, WithCommit, WithGroup
 from cake_core.prove.agents import mentions, of_warp, place
@@ -32,7 +31,7 @@ def ahead(cuts: Cuts, b: Barrier, w: Stream, s: Stream) -> Found:
     the one before that."""
     cut = cuts.cut
     goal = cut.awaited(b, w, cut.count(w.agent.key, w.key)) - b.stages
-    return cuts.consistent([cut.place(w), goal >= 0, z3.Not(cut.done(b, s, goal))], w.agent.key, s.agent.key)
+    return cuts.consistent([cut.place(w), goal >= 0, smt.Not(cut.done(b, s, goal))], w.agent.key, s.agent.key)
 
 
 def behind(cuts: Cuts, b: Barrier, w: Stream) -> Found:
@@ -51,7 +50,7 @@ def early(cuts: Cuts, b: Barrier, a: Stream, s: Stream) -> Found:
     has not come to it."""
     cut = cuts.cut
     ordinal = cut.count(a.agent.key, a.key) - b.stages
-    missing = z3.Not(cut.done(b, s, ordinal)) if b.mbarrier else cut.count(s.agent.key, s.key) <= ordinal
+    missing = smt.Not(cut.done(b, s, ordinal)) if b.mbarrier else cut.count(s.agent.key, s.key) <= ordinal
     return cuts.consistent([cut.place(a), ordinal >= 0, missing], a.agent.key, s.agent.key)
 
 
@@ -102,7 +101,7 @@ def together(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         if one and not _place_of_warp(late, first):  # in one execution each warp has its own part of the tile: the primitive's lane map
             state.append(cut.count(late.key, access) != count)
         if late.agent is not first.agent and _divided_alike(late, first):
-            if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, theirs)):
+            if smt.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, theirs)):
                 return NONE
             state.append(apart)
     return cuts.consistent(state, late.key, first.key)
@@ -121,7 +120,7 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         theirs = [s for s in b.arrivals if s.agent is first.agent] if not b.mbarrier else []
         for s in theirs:
             state += [
-                z3.Implies(cut.place(s), cut.count(late.key, m.key) <= cut.count(first.key, s.key)) for m in mine if late.agent is not first.agent
+                smt.Implies(cut.place(s), cut.count(late.key, m.key) <= cut.count(first.key, s.key)) for m in mine if late.agent is not first.agent
             ]
     if same_bytes:
         common = shared(cuts, late, at_cut(cuts, late), first, then.here)
@@ -131,7 +130,7 @@ def lagging(cuts: Cuts, late: Use, first: Use, same_bytes: bool) -> Found:
         if _one_statement(late, first) and not _place_of_warp(late, first):
             state.append(cut.count(late.key, access) != then.count(access))
         if _divided_alike(late, first):
-            if z3.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, then.here)):
+            if smt.is_false(apart := _elsewhere(cuts, late, at_cut(cuts, late), first, then.here)):
                 return NONE
             state.append(apart)
     return cuts.consistent(state, late.key, first.key)
@@ -192,7 +191,7 @@ def _stale(cuts: Cuts, site: Site, use: Use) -> Found:
     if not cuts.sums.holds(use.site.count(issued) == use.site.frames[-1].index, use.site.guard):
         raise Unanalysed(f"'{region.name}' is not sent once a trip", use.site.event.span)
     trip, sent = cut.here(site.agent.key, site.frames[-1].index), cut.count(use.key, issued)
-    state = [cut.at[site.agent.key][site.number], z3.Or(sent < trip + 1, sent > trip + ring)]
+    state = [cut.at[site.agent.key][site.number], smt.Or(sent < trip + 1, sent > trip + ring)]
     found = cuts.consistent(state, site.agent.key, use.key)
     if found.result is not Result.NONE or not use.asynchronous:
         return found
@@ -225,7 +224,7 @@ def incomplete(cuts: Cuts, use: Use, site: Site) -> Found:
     return cuts.consistent([cuts.cut.at[site.agent.key][site.number], then.guard, *active(cuts, use, then)], site.agent.key, use.key)
 
 
-def active(cuts: Cuts, use: Use, then: Moment) -> list[z3.BoolRef]:
+def active(cuts: Cuts, use: Use, then: Moment) -> list[smt.Term]:
     """That a past execution was issued, and that no one knows it complete."""
     cut, completion = cuts.cut, use.access.completion
     issued = issue_of(use)
@@ -255,7 +254,7 @@ def issue_of(use: Use) -> Key:
     return ("access", event.id, use.number)
 
 
-def _unseen(cuts: Cuts, b: Barrier, ordinal: z3.ArithRef, w: Stream) -> z3.BoolRef:
+def _unseen(cuts: Cuts, b: Barrier, ordinal: smt.Term, w: Stream) -> smt.Term:
     """That a waiter has not passed the phase of an ordinal."""
     return cuts.cut.awaited(b, w, cuts.cut.count(w.agent.key, w.key) - 1) < ordinal
 
@@ -285,11 +284,11 @@ def _divided_alike(a: Use, b: Use) -> bool:
     return not lanes or x.among == y.among == "thread"
 
 
-def _elsewhere(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> z3.BoolRef:
+def _elsewhere(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> smt.Term:
     """That two tiles of one slot do not start at the same element."""
 
-    def number(e, use: Use, at) -> z3.ArithRef:
+    def number(e, use: Use, at) -> smt.Term:
         return at(cuts.sums.numbers.number(e, use.site.env).term)
 
     boxes = zip(a.access.region.box, b.access.region.box, strict=True)
-    return z3.simplify(z3.Or([number(x.lo, a, at_a) != number(y.lo, b, at_b) for x, y in boxes]))
+    return smt.simplify(smt.Or([number(x.lo, a, at_a) != number(y.lo, b, at_b) for x, y in boxes]))

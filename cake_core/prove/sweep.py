@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import z3
-
+from cake_core import smt
 from cake_core.prove.beside import Beside
 from cake_core.prove.effort import SOLVER, check
 from cake_core.prove.solve import Cuts
@@ -23,7 +22,7 @@ COPY = 4
 class Asked:
     """A question that was put to `Cuts.consistent` while it collected them."""
 
-    state: tuple[z3.BoolRef, ...]
+    state: tuple[smt.Term, ...]
     agents: tuple[str, ...]
     near: bool
 
@@ -41,7 +40,7 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
 
         def none(*halves: int, groups=groups) -> set[int]:
             asked = [g for n, g in enumerate(groups.items()) if int(n % COPY == COPY - 1) in halves]
-            return set().union(*(_none(cuts, among, {n: z3.And(questions[n].state) for n in numbers}) for among, numbers in asked))
+            return set().union(*(_none(cuts, among, {n: smt.And(questions[n].state) for n in numbers}) for among, numbers in asked))
 
         if beside is None:
             safe |= none(0, 1)
@@ -54,35 +53,31 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
     return safe
 
 
-def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, z3.BoolRef]) -> set[int]:
+def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, smt.Term]) -> set[int]:
     """Those of the states that no consistent cut of some agents has."""
     open_ = dict(states)
-    if cuts.proved.has(among, list(states.values())):
-        return set(states)
     view = cuts.view(frozenset(among))
     view.solver.push()
-    view.solver.add(*cuts.sums.lemmas(list(open_.values()), set(view.seen)))
+    view.solver.add(*cuts.sums.lemmas(list(open_.values()), dict(view.seen)))
     for left in _shrinking(cuts, view.solver, open_):
         open_ = left
     view.solver.pop()
-    if len(open_) == len(states):
-        cuts.proved.add(among, list(states.values()))
     return set(open_)
 
 
-def _shrinking(cuts: Cuts, solver: z3.Solver, states: dict[int, z3.BoolRef]) -> Iterator[dict[int, z3.BoolRef]]:
+def _shrinking(cuts: Cuts, solver: smt.Solver, states: dict[int, smt.Term]) -> Iterator[dict[int, smt.Term]]:
     """The states without those that models show, until none is shown; nothing where the solver gives up."""
     left = states
     while left:
         cuts.asked += 1
         solver.push()
-        solver.add(z3.Or(list(left.values())))
+        solver.add(smt.Or(list(left.values())))
         found = check(solver, SOLVER)
-        model = solver.model() if found == z3.sat else None
+        model = solver.model() if found == smt.SAT else None
         solver.pop()
-        if found == z3.unsat:
+        if found == smt.UNSAT:
             yield left
             return
-        shown = {n for n, s in left.items() if z3.is_true(model.eval(s, True))} if model is not None else set(left)
+        shown = {n for n, s in left.items() if model.holds(s, True)} if model is not None else set(left)
         left = {n: s for n, s in left.items() if n not in (shown or left)}
     yield {}

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import z3
-
+from cake_core import smt
 from cake_core.effects import Issuer, Mode
 from cake_core.facts.schema import QUARTERS, Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit
 from cake_core.ir.nodes import Expr, Int
@@ -20,7 +19,7 @@ from cake_core.prove.solve import Cuts
 from cake_core.prove.text import Unanalysed
 from cake_core.prove.walk import Run, Site
 
-Number = Callable[[Expr], z3.ArithRef]  # a term for an index, at the position of who touches
+Number = Callable[[Expr], smt.Term]  # a term for an index, at the position of who touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +127,12 @@ def at_cut(cuts: Cuts, use: Use):
     return lambda term: cuts.cut.here(use.key, term)
 
 
-def shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
+def shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[smt.Term] | None:
     """That two places share bytes; None: they surely do not."""
     x, y = a.access.region, b.access.region
     plan = _plan(cuts.facts, x)
 
-    def number(e, use: Use, at) -> z3.ArithRef:
+    def number(e, use: Use, at) -> smt.Term:
         return at(cuts.number(e, use.site.env))
 
     if x.name != y.name:
@@ -146,34 +145,34 @@ def shared(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> list[z3.BoolRef] | None:
         out += same
     for d, e in zip(x.box, y.box, strict=False):
         lo_a, lo_b = number(d.lo, a, at_a), number(e.lo, b, at_b)
-        meets = z3.simplify(z3.And(lo_a < lo_b + number(e.size, b, at_b), lo_b < lo_a + number(d.size, a, at_a)))
-        if z3.is_false(meets):
+        meets = smt.simplify(smt.And(lo_a < lo_b + number(e.size, b, at_b), lo_b < lo_a + number(d.size, a, at_a)))
+        if smt.is_false(meets):
             return None
-        if not z3.is_true(meets):
+        if not smt.is_true(meets):
             out.append(meets)
     return out
 
 
-def _mates(facts: Facts, x: Region, y: Region, at_x: Number, at_y: Number) -> list[z3.BoolRef] | None:
+def _mates(facts: Facts, x: Region, y: Region, at_x: Number, at_y: Number) -> list[smt.Term] | None:
     """That slots of two buffers share cells, whatever the parts of them: rings that lie on each other slot by slot, or ranges of cells."""
     a, b = _plan(facts, x), _plan(facts, y)
     if len(x.slot) == len(y.slot) == 1 and a.slots == b.slots and a.cells == b.cells:
         return _same_slot(at_x(x.slot[0]), at_y(y.slot[0]), a.slots[0], "k0")
     (lo, n), (first, m) = _cells(a, x, at_x), _cells(b, y, at_y)
-    meets = z3.simplify(z3.And(lo < first + m, first < lo + n))
-    return None if z3.is_false(meets) else [] if z3.is_true(meets) else [meets]
+    meets = smt.simplify(smt.And(lo < first + m, first < lo + n))
+    return None if smt.is_false(meets) else [] if smt.is_true(meets) else [meets]
 
 
-def _cells(plan: Placed, region: Region, at: Number) -> tuple[z3.ArithRef, int]:
+def _cells(plan: Placed, region: Region, at: Number) -> tuple[smt.Term, int]:
     """The first cell of the slots that a region names, and how many there are."""
     indices = [at(e) for e in region.slot[: len(plan.slots)]]
-    size, first = len(slot_cells(plan, (0,) * len(indices))), z3.IntVal(plan.cells.start)
+    size, first = len(slot_cells(plan, (0,) * len(indices))), smt.IntVal(plan.cells.start)
     for n, i in enumerate(indices):
         first += i * len(slot_cells(plan, (0,) * (n + 1)))
     return first, size
 
 
-def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z3.BoolRef] | None:
+def _same_slot(i: smt.Term, j: smt.Term, slots: int, turns: str) -> list[smt.Term] | None:
     """i == j, remainders by the ring's size as multiples of it: two `%` in one formula are slow."""
     (a, m), (b, n) = residue(i), residue(j)
     x, y = literal(i), literal(j)
@@ -183,10 +182,10 @@ def _same_slot(i: z3.ArithRef, j: z3.ArithRef, slots: int, turns: str) -> list[z
         return [i == j]
     if m is None and not (x is not None and x < slots) or n is None and not (y is not None and y < slots):
         return [i == j]
-    return [a - b == slots * z3.Int(turns)]
+    return [a - b == slots * smt.Int(turns)]
 
 
-def residue(t: z3.ArithRef) -> tuple[z3.ArithRef, int | None]:
-    if z3.is_app_of(t, z3.Z3_OP_MOD) and (m := literal(t.arg(1))) is not None:
-        return t.arg(0), m
+def residue(t: smt.Term) -> tuple[smt.Term, int | None]:
+    if t.kind == smt.MOD and (m := literal(t.args[1])) is not None:
+        return t.args[0], m
     return t, None

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-import z3
-
+from cake_core import smt
 from cake_core.facts.ending import grows
 from cake_core.facts.schema import Arrive, Block, Branch, By, Drain, Event, Facts, Loop, Set, While
 from cake_core.facts.schema import walk as nodes
@@ -20,7 +19,7 @@ from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, at_least
 from cake_core.prove.agents import Agent, Constants, specialise
 from cake_core.prove.loops import Closing, State, opaque
-from cake_core.prove.numbers import ZERO, Env, Num, digest, literal, name_of
+from cake_core.prove.numbers import ZERO, Env, Num, digest, literal
 from cake_core.prove.received import Talk, Talks
 from cake_core.prove.sums import Sums
 from cake_core.prove.text import Counting, Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised
@@ -32,12 +31,12 @@ class Frame:
     Of a `while` that goes on by what was received: the `talk`, and `again`, that what came in this iteration lets it go on."""
 
     loop: Loop | While
-    index: z3.ArithRef
-    trips: z3.ArithRef
-    first: z3.ArithRef = ZERO
+    index: smt.Term
+    trips: smt.Term
+    first: smt.Term = ZERO
     stride: int | None = None
     talk: Talk | None = None
-    again: z3.BoolRef | None = None
+    again: smt.Term | None = None
 
     @property
     def name(self) -> str:
@@ -53,11 +52,11 @@ class Site:
     event: Event | None
     acts: tuple
     frames: tuple[Frame, ...]
-    guard: z3.BoolRef
+    guard: smt.Term
     state: State
     env: Env
 
-    def count(self, key: Key) -> z3.ArithRef:
+    def count(self, key: Key) -> smt.Term:
         return self.state.get(key, ZERO)
 
 
@@ -81,11 +80,11 @@ class Run:
     loose: list[While] = field(default_factory=list)  # loops of which no one else knows how often they go round
     endless: list[While] = field(default_factory=list)  # loops that whatever is sent lets go on
     own: bool = False  # it goes by values that only this agent's instance has
-    iterations: dict[str, z3.ArithRef] = field(default_factory=dict)  # of the loops around its places, by name
+    iterations: dict[str, smt.Term] = field(default_factory=dict)  # of the loops around its places, by name
 
     def __post_init__(self) -> None:
-        met = {f.index.get_id(): f.index for s in self.sites for f in s.frames}
-        self.iterations = dict(sorted((name_of(i), i) for i in met.values()))
+        met = {f.index.ast: f.index for s in self.sites for f in s.frames}
+        self.iterations = dict(sorted((i.name, i) for i in met.values()))
 
     @property
     def places(self) -> list[Site]:
@@ -148,12 +147,12 @@ class _Walker:
 
     def _index(self, f: Frame) -> Num:
         if f.stride is None:
-            return self.sums.numbers.unknown(f"index {name_of(f.index)}", f.loop.var, ANY)
+            return self.sums.numbers.unknown(f"index {f.index.name}", f.loop.var, ANY)
         first = literal(f.first)
-        return Num(z3.simplify(f.first + f.index * f.stride), at_least(first) if first is not None and f.stride > 0 else ANY)
+        return Num(smt.simplify(f.first + f.index * f.stride), at_least(first) if first is not None and f.stride > 0 else ANY)
 
     def site(self, event: Event | None, acts: tuple, state: State, frames: tuple[Frame, ...], guards: tuple) -> None:
-        guard = z3.And(guards) if guards else z3.BoolVal(True)
+        guard = smt.And(guards) if guards else smt.BoolVal(True)
         number = self.sites[-1].number + 1 if self.sites else 0
         found = Site(self.agent, number, event, acts, frames, guard, dict(state), self.env(state, frames))
         if self.sites and _one_place(self.sites[-1], found):
@@ -171,7 +170,7 @@ class _Walker:
                     self.site(e, acts, state, frames, guards)
                 state = dict(state)
                 for key in counted:
-                    state[key] = z3.simplify(state.get(key, ZERO) + 1)
+                    state[key] = smt.simplify(state.get(key, ZERO) + 1)
                 for drain in drains:
                     self._drain(drain, state)
         if any(s.name in self.needed for s in e.sets):
@@ -187,55 +186,55 @@ class _Walker:
 
     def _always(self, f: Frame, state: State, guards: tuple) -> bool:
         """Whether what is about to be sent surely lets a loop go on: then it never ends."""
-        again = z3.simplify(self._asked(f.loop, state, ()))
+        again = smt.simplify(self._asked(f.loop, state, ()))
         return not f.again.eq(again) and self.sums.holds(again, *guards)
 
     def _drain(self, a: Drain, state: State) -> None:
         """All but `pending` of the groups closed so far are complete. `closed` is how many there were at the last drain: no more can
         have been complete by it."""
         closed = state.get(("commit", a.queue), ZERO)
-        left = z3.simplify(closed - a.pending)
+        left = smt.simplify(closed - a.pending)
         for kind in ("read", "retired")[: 1 if a.reads_only else 2]:
             before, then = state.get((kind, a.queue), ZERO), state.get(("closed", kind, a.queue))
-            grown = literal(z3.simplify(left - then)) if then is not None else None
-            state[kind, a.queue] = left if a.pending == 0 or grown is not None and grown >= 0 else z3.simplify(z3.If(before >= left, before, left))
+            grown = literal(smt.simplify(left - then)) if then is not None else None
+            state[kind, a.queue] = left if a.pending == 0 or grown is not None and grown >= 0 else smt.simplify(smt.If(before >= left, before, left))
             state["closed", kind, a.queue] = closed
 
-    def _value(self, s: Set, e: Event, env: Env, frames) -> z3.ArithRef:
+    def _value(self, s: Set, e: Event, env: Env, frames) -> smt.Term:
         if s.value is None:
             if frames and (talk := frames[-1].talk) is not None and (sent := talk.hears.get((e.id, s.name))) is not None:
                 return self._message(sent.text(self.agent.cta), frames[-1])
             self.own = True
             who = self.agent.key if s.each else self.agent.place
-            its = " ".join(name_of(f.index) for f in frames)
+            its = " ".join(f.index.name for f in frames)
             return self.sums.numbers.unknown(f"{who} event {e.id} {s.name} {its}", s.name, s.range).term
-        return z3.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
+        return smt.simplify(self.sums.numbers.number(specialise(s.value, self.constants), env).term)
 
-    def _message(self, sent: str, f: Frame) -> z3.ArithRef:
+    def _message(self, sent: str, f: Frame) -> smt.Term:
         """What was sent in the trip that a loop is in. What each CTA sends to itself is its own."""
         self.own |= self.facts.cluster > 1 and "@" in sent
-        return self.sums.numbers.unknown(f"what {sent} sent in trip {f.index}", sent, ANY).term
+        return self.sums.numbers.unknown(f"what {sent} sent in trip {f.index.name}", sent, ANY).term
 
     # --- branches --------------------------------------------------------------------------------------------------
 
     def _branch(self, b: Branch, state: State, frames, guards, record: bool) -> State:
         if not any(matters(n, self.agent, self.needed, self.counting) for n in nodes((*b.then, *b.other))):
             return state
-        test = z3.simplify(self._test(specialise(b.test, self.constants), self.env(state, frames), frames))
-        if z3.is_true(test):
+        test = smt.simplify(self._test(specialise(b.test, self.constants), self.env(state, frames), frames))
+        if smt.is_true(test):
             return self.block(b.then, state, frames, guards, record)
-        if z3.is_false(test):
+        if smt.is_false(test):
             return self.block(b.other, state, frames, guards, record)
         then = self.block(b.then, state, frames, (*guards, test), record)
-        other = self.block(b.other, state, frames, (*guards, z3.Not(test)), record)
+        other = self.block(b.other, state, frames, (*guards, smt.Not(test)), record)
         keys = dict.fromkeys((*then, *other))
         return {k: choose(test, then.get(k, ZERO), other.get(k, ZERO)) for k in keys if k[0] != "closed" or k in then and k in other}
 
-    def _test(self, e: Expr, env: Env, frames: tuple[Frame, ...]) -> z3.BoolRef:
+    def _test(self, e: Expr, env: Env, frames: tuple[Frame, ...]) -> smt.Term:
         """A condition; whether there is a next iteration is said of the iteration, where the index is opaque."""
         match e:
             case Binary("and", a, b):
-                return z3.And(self._test(a, env, frames), self._test(b, env, frames))
+                return smt.And(self._test(a, env, frames), self._test(b, env, frames))
             case Binary("<", Binary("+", Name(var), step), hi):
                 for f in frames:
                     if f.name == var and f.stride is None and self._same(f.loop.step, step) and self._same(f.loop.hi, hi):
@@ -261,7 +260,7 @@ class _Walker:
         if not keys:
             return state
         keys = list(dict.fromkeys(keys))
-        heads = {k: z3.Int(f"h!while.{k[1]}!") for k in keys}
+        heads = {k: smt.Int(f"h!while.{k[1]}!") for k in keys}
         body = self.block(w.body, state | heads, frames, (), record=False)
         test = self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state | heads, frames))
         return state | opaque(f"while {test.sexpr()}", keys, heads, body, state, self.sums)
@@ -271,19 +270,19 @@ class _Walker:
         messages share."""
         if (counted := self._counted(w, state, frames)) is not None:
             return self._iterate(w, counted, state, frames, guards, record)
-        first = z3.simplify(self._asked(w, state, frames))
-        talk = self.talks.of(self.agent.role, w, self.agent.cta) if not frames and z3.is_true(first) else None
+        first = smt.simplify(self._asked(w, state, frames))
+        talk = self.talks.of(self.agent.role, w, self.agent.cta) if not frames and smt.is_true(first) else None
         if talk is not None and self.talks.agreed(talk, w, self.agent.cta):
             return self._iterate(w, self._agreed(w, talk, state), state, frames, guards, record)
         self.loose[w.id], self.own = w, True
         frame = self._loose(w, frames)
         at_head, behind = self._closed(w, frame, state, frames)
-        inside = z3.And(frame.index >= 0, frame.index < frame.trips, self._asked(w, at_head, (*frames, frame)))
+        inside = smt.And(frame.index >= 0, frame.index < frame.trips, self._asked(w, at_head, (*frames, frame)))
         if not frames:
-            last = {k: z3.substitute(t, (frame.index, frame.trips - 1)) for k, t in at_head.items()}
+            last = {k: smt.substitute(t, (frame.index, frame.trips - 1)) for k, t in at_head.items()}
             self.sums.numbers.known += [
-                z3.Implies(frame.trips == 0, z3.Not(first)),
-                z3.Implies(frame.trips > 0, z3.And(first, self._asked(w, last, frames), z3.Not(self._asked(w, behind, frames)))),
+                smt.Implies(frame.trips == 0, smt.Not(first)),
+                smt.Implies(frame.trips > 0, smt.And(first, self._asked(w, last, frames), smt.Not(self._asked(w, behind, frames)))),
             ]
         if record:
             self.block(w.body, at_head, (*frames, frame), (*guards, inside), record=True)
@@ -295,26 +294,26 @@ class _Walker:
             return None
         env, test = self.env(state, frames), specialise(w.test, self.constants)
         lo, hi = (self.sums.numbers.number(e, env).term for e in (test.left, test.right))
-        hi = z3.simplify(hi + 1) if test.op == "<=" else hi
-        key = f"while {lo.sexpr()} .. {hi.sexpr()} step {c} within {' '.join(str(f.index) for f in frames)}"
-        trips = z3.simplify(z3.If(hi > lo, (hi - lo + (c - 1)) / c if c > 1 else hi - lo, ZERO))
-        return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
+        hi = smt.simplify(hi + 1) if test.op == "<=" else hi
+        key = f"while {lo.sexpr()} .. {hi.sexpr()} step {c} within {' '.join(f.index.name for f in frames)}"
+        trips = smt.simplify(smt.If(hi > lo, (hi - lo + (c - 1)) / c if c > 1 else hi - lo, ZERO))
+        return Frame(w, smt.Int(f"it!{digest(key)}"), trips)
 
-    def _asked(self, w: While, state: State, frames) -> z3.BoolRef:
+    def _asked(self, w: While, state: State, frames) -> smt.Term:
         return self.sums.numbers.condition(specialise(w.test, self.constants), self.env(state, frames))
 
     def _agreed(self, w: While, talk: Talk, state: State) -> Frame:
         """The loop of all who go on by the same messages: at least one trip, and another one while what came says so."""
         n = self.sums.numbers
-        index = z3.Int(f"it!{digest(talk.test)}")
+        index = smt.Int(f"it!{digest(talk.test)}")
         frame = Frame(w, index, n.unknown(f"trips {talk.test}", f"trips of the loops on {talk.test}", at_least(1)).term)
         meant = {("var", v): self._message(text, frame) for v, text in talk.meant(self.agent.cta).items()}
         return replace(frame, talk=talk, again=self._asked(w, state | meant, ()))
 
     def _loose(self, w: While, frames) -> Frame:
-        key = f"while {w.id} of {self.agent.place} within {' '.join(str(f.index) for f in frames)}"
+        key = f"while {w.id} of {self.agent.place} within {' '.join(f.index.name for f in frames)}"
         trips = self.sums.numbers.unknown(f"trips {key}", f"trips of the loop in line {w.span.line}", at_least(0)).term
-        return Frame(w, z3.Int(f"it!{digest(key)}"), trips)
+        return Frame(w, smt.Int(f"it!{digest(key)}"), trips)
 
     # --- loops -----------------------------------------------------------------------------------------------------
 
@@ -330,7 +329,7 @@ class _Walker:
         """A loop of which it is known how often it goes round."""
         at_head, behind = self._closed(l, frame, state, frames)
         if record:
-            inside = z3.And(frame.index >= 0, frame.index < frame.trips)
+            inside = smt.And(frame.index >= 0, frame.index < frame.trips)
             self.block(l.body, at_head, (*frames, frame), (*guards, inside), record=True)
         return behind
 
@@ -339,18 +338,18 @@ class _Walker:
         n = self.sums.numbers
         lo, hi, step = (n.number(specialise(x, self.constants), env) for x in (l.lo, l.hi, l.step))
         key = f"{lo.term.sexpr()} .. {hi.term.sexpr()} step {step.term.sexpr()}"
-        within = " ".join(name_of(f.index) for f in frames)
-        index = z3.Int(f"it!{digest(f'{within} {key}')}")
+        within = " ".join(f.index.name for f in frames)
+        index = smt.Int(f"it!{digest(f'{within} {key}')}")
         stride = literal(step.term)
         if stride is not None and stride >= 1:
             count = (hi.term - lo.term + (stride - 1)) / stride if stride > 1 else hi.term - lo.term
-            exact = z3.simplify(z3.If(hi.term > lo.term, count, ZERO))
+            exact = smt.simplify(smt.If(hi.term > lo.term, count, ZERO))
             trips = n.named(f"trips {key}", f"trips of the loop over {l.var}", Num(exact, at_least(0))).term
         else:
             trips = n.unknown(f"trips {key}", f"trips of the loop over {l.var}", at_least(0)).term
             n.known.append((trips > 0) == (lo.term < hi.term))
-            if step.range.positive and not trips.num_args():
-                n.exact.append((trips, z3.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
+            if step.range.positive and not trips.args:
+                n.exact.append((trips, smt.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
         return Frame(l, index, trips, lo.term, stride)
 
     def _closed(self, l: Loop | While, frame: Frame, entry: State, frames) -> tuple[State, State]:
@@ -362,22 +361,22 @@ class _Walker:
         at, behind = dict(entry), dict(entry)
         left = [k for k in moved if k[0] == "var" and k in entry]  # other names live in the body alone
         while left:
-            heads = {k: z3.Int(f"h!{name_of(frame.index)}.{k[1]}!") for k in left}
+            heads = {k: smt.Int(f"h!{frame.index.name}.{k[1]}!") for k in left}
             body = self.block(l.body, {**at, **heads}, inner, (), record=False)
             closing = Closing(self.sums, frame.index, frame.trips, entry, heads, body)
             first, last, still = closing.close()
             if len(still) == len(left):  # values that decide each other, such as a search through a table
                 knot = closing.knot()
-                values = opaque(f"loop {name_of(frame.index)}", knot, heads, body, entry, self.sums, name_of(frame.index))
-                first = {k: z3.If(frame.index == 0, entry[k], values[k]) for k in knot}
-                last = {k: z3.If(frame.trips == 0, entry[k], z3.substitute(values[k], (frame.index, frame.trips))) for k in knot}
+                values = opaque(f"loop {frame.index.name}", knot, heads, body, entry, self.sums, frame.index.name)
+                first = {k: smt.If(frame.index == 0, entry[k], values[k]) for k in knot}
+                last = {k: smt.If(frame.trips == 0, entry[k], smt.substitute(values[k], (frame.index, frame.trips))) for k in knot}
                 still = [k for k in left if k not in knot]
             at |= first
             behind |= last
             left = still
         counts = [k for k in moved if k[0] != "var"]
         if counts:
-            heads = {k: z3.Int(f"h!{name_of(frame.index)}.{number}!") for number, k in enumerate(counts)}
+            heads = {k: smt.Int(f"h!{frame.index.name}.{number}!") for number, k in enumerate(counts)}
             body = self.block(l.body, {**at, **heads}, inner, (), record=False)
             first, last, left = Closing(self.sums, frame.index, frame.trips, entry, heads, body).close()
             if left:
@@ -388,5 +387,5 @@ class _Walker:
         return at, behind
 
 
-def choose(test: z3.BoolRef, a: z3.ArithRef, b: z3.ArithRef) -> z3.ArithRef:
-    return a if a.eq(b) else z3.simplify(z3.If(test, a, b))
+def choose(test: smt.Term, a: smt.Term, b: smt.Term) -> smt.Term:
+    return a if a.eq(b) else smt.simplify(smt.If(test, a, b))

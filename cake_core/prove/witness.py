@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import z3
-
+from cake_core import smt
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Meet, Wait
 from cake_core.prove.cut import Moment
-from cake_core.prove.numbers import literal, name_of
+from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import Barrier, Stream, meeting_name
 from cake_core.prove.solve import Cuts
 from cake_core.prove.text import Key
@@ -28,7 +27,7 @@ class Telling:
 
     # --- kinds of findings -----------------------------------------------------------------------------------------
 
-    def deadlock(self, model: z3.ModelRef) -> Answer:
+    def deadlock(self, model: smt.Model) -> Answer:
         """Who waits for what, one line an agent that is not at its end, and what is missing there."""
         stuck = []
         for key, stops in self.cuts.cut.stops().items():
@@ -49,36 +48,36 @@ class Telling:
         self.starved = starved
         return replace(answer, places=tuple(dict(places).items()), **self._of(run, site), **self._at_sync(model, run, site))
 
-    def race(self, model: z3.ModelRef, late: Use, first: Use) -> Answer:
+    def race(self, model: smt.Model, late: Use, first: Use) -> Answer:
         then = f"may still run, {_done(first)}" if first.asynchronous else "runs at the same time"
         reason = f"{_verb(late)} of '{late.access.region.name}' by {late.agent.text} (line {late.site.event.span.line}) can begin while {_verb(first)} by {first.agent.text} (line {first.site.event.span.line}) {then}"
         answer = self._answer(model, reason, self._story(model, (late.run, first.run), first if first.asynchronous else None))
         return replace(answer, **self._at_place(model, late))
 
-    def unwritten(self, model: z3.ModelRef, read: Use) -> Answer:
+    def unwritten(self, model: smt.Model, read: Use) -> Answer:
         reason = f"{read.agent.text} can read '{read.access.region.name}' (line {read.site.event.span.line}) before anyone has written what it reads"
         return replace(self._answer(model, reason, self._story(model, (read.run,))), **self._at_place(model, read))
 
-    def stale(self, model: z3.ModelRef, site: Site, use: Use) -> Answer:
+    def stale(self, model: smt.Model, site: Site, use: Use) -> Answer:
         reason = f"{site.agent.text} can read what {use.agent.text} sent in another trip (line {site.event.span.line} of '{use.access.region.name}'): they go round unequally often, and one waits for what never comes"
         return self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[site.agent.key], use.run)))
 
-    def started(self, model: z3.ModelRef, use: Use, site: Site) -> Answer:
+    def started(self, model: smt.Model, use: Use, site: Site) -> Answer:
         reason = f"{_verb(use)} of '{use.access.region.name}' by {use.agent.text} may still run, {_done(use)}"
         return self._answer(model, reason, self._story(model, (use.run, self.cuts.protocol.runs[site.agent.key]), use))
 
-    def left(self, model: z3.ModelRef, use: Use) -> Answer:
+    def left(self, model: smt.Model, use: Use) -> Answer:
         reason = f"{_verb(use)} of '{use.access.region.name}' (line {use.site.event.span.line}) may still run when {use.agent.text} has ended, {_done(use)}"
         answer = self._answer(model, reason, self._story(model, (use.run,), use))
         span = use.site.event.span if use.site.event.span.line else None
         return replace(answer, span=span, role=use.agent.role.plan.name, resource=use.access.region.name)
 
-    def arriving(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
+    def arriving(self, model: smt.Model, b: Barrier, a: Stream) -> Answer:
         reason = f"the last arrival that an engine brings to {b.text} for {a.agent.text} may still be on its way when the CTA has ended: no one has waited for it"
         run = self.cuts.protocol.runs[a.agent.key]
         return replace(self._answer(model, reason, self._story(model, (run,))), **self._of(run, a.sites[-1]))
 
-    def phase(self, model: z3.ModelRef, b: Barrier, w: Stream, s: Stream | None) -> Answer:
+    def phase(self, model: smt.Model, b: Barrier, w: Stream, s: Stream | None) -> Answer:
         if s is None:
             reason = f"{w.agent.text} can wait for a phase of {b.text} while the one behind it is complete too: the parity lies, and the wait hangs or passes late"
         else:
@@ -86,39 +85,39 @@ class Telling:
         runs = (self.cuts.protocol.runs[w.agent.key], *((self.cuts.protocol.runs[s.agent.key],) if s is not None else ()))
         return replace(self._answer(model, reason, self._story(model, runs)), **self._about(model, w))
 
-    def early(self, model: z3.ModelRef, b: Barrier, a: Stream, s: Stream) -> Answer:
+    def early(self, model: smt.Model, b: Barrier, a: Stream, s: Stream) -> Answer:
         what = "the bytes of a copy" if a.key[0] == "issue" else "an arrival"
         reason = f"{what} of {a.agent.text} can come to {b.text} while {s.agent.text} is still missing in the phase before: it is counted there"
         runs = (self.cuts.protocol.runs[a.agent.key], self.cuts.protocol.runs[s.agent.key])
         return replace(self._answer(model, reason, self._story(model, runs)), **self._about(model, a))
 
-    def landing(self, model: z3.ModelRef, b: Barrier, a: Stream) -> Answer:
+    def landing(self, model: smt.Model, b: Barrier, a: Stream) -> Answer:
         what = "the bytes of a copy" if a.key[0] == "issue" else "an arrival"
         reason = (
             f"{what} of {a.agent.text} can come to {b.text} while bytes of the phase before may still be on their way: no one has waited for them"
         )
         return replace(self._answer(model, reason, self._story(model, (self.cuts.protocol.runs[a.agent.key],))), **self._about(model, a))
 
-    def _about(self, model: z3.ModelRef, s: Stream) -> dict[str, str | None]:
+    def _about(self, model: smt.Model, s: Stream) -> dict[str, str | None]:
         """Stage and iteration of what a stream is about to do."""
         run = self.cuts.protocol.runs[s.agent.key]
         site = self._place(model, run)
         return self._at_sync(model, run, site) if site is not None and site.event is not None else {}
 
-    def _at_place(self, model: z3.ModelRef, use: Use) -> dict[str, str | None]:
+    def _at_place(self, model: smt.Model, use: Use) -> dict[str, str | None]:
         """Which stage and which iteration an access is of."""
 
-        def here(t: z3.ExprRef) -> z3.ExprRef:
+        def here(t: smt.Term) -> smt.Term:
             return self.cuts.cut.here(use.key, t)
 
-        slots = [str(model.eval(here(self.cuts.sums.numbers.number(e, use.site.env).term), True)) for e in use.access.region.slot]
+        slots = [str(model.number(here(self.cuts.sums.numbers.number(e, use.site.env).term))) for e in use.access.region.slot]
         turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in use.site.frames]
         return {"stage": ", ".join(slots) or None, "iteration": ", ".join(turns) or None}
 
-    def _at_sync(self, model: z3.ModelRef, run: Run, site: Site) -> dict[str, str | None]:
+    def _at_sync(self, model: smt.Model, run: Run, site: Site) -> dict[str, str | None]:
         """Which stage and which iteration a wait or an arrival is of."""
 
-        def here(t: z3.ExprRef) -> z3.ExprRef:
+        def here(t: smt.Term) -> smt.Term:
             return self.cuts.cut.here(run.agent.key, t)
 
         turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in site.frames]
@@ -126,7 +125,7 @@ class Telling:
         stage = None
         if named is not None and self.cuts.facts.barriers[named[0].name].slots > 1:
             ordinal = model.eval(here(site.count(named[1])), True)
-            stage = str(ordinal.as_long() % self.cuts.facts.barriers[named[0].name].slots) if z3.is_int_value(ordinal) else None
+            stage = str(ordinal.value % self.cuts.facts.barriers[named[0].name].slots) if ordinal.value is not None else None
         return {"stage": stage, "iteration": ", ".join(turns) or None}
 
     @staticmethod
@@ -149,14 +148,14 @@ class Telling:
 
     # --- parts -----------------------------------------------------------------------------------------------------
 
-    def _answer(self, model: z3.ModelRef, reason: str, story: list[tuple[str, Span | None]]) -> Answer:
+    def _answer(self, model: smt.Model, reason: str, story: list[tuple[str, Span | None]]) -> Answer:
         """`story`: lines, and where they stand."""
-        names = [*self.cuts.facts.scalars, *(n for n in ("cluster.count", "cluster.id") if model.eval(z3.Int("cluster.count"), True).as_long() > 1)]
-        values = [(n, model.eval(z3.Int(n), True).as_long()) for n in names]
+        names = [*self.cuts.facts.scalars, *(n for n in ("cluster.count", "cluster.id") if model.number(smt.Int("cluster.count")) > 1)]
+        values = [(n, model.number(smt.Int(n))) for n in names]
         places = tuple(s if s is not None and s.line else None for _, s in story)
         return Answer(Standing.VIOLATED, reason, tuple(values), tuple(line for line, _ in story), places)
 
-    def _story(self, model: z3.ModelRef, concerned: tuple[Run, ...], running: Use | None = None) -> list[tuple[str, Span | None]]:
+    def _story(self, model: smt.Model, concerned: tuple[Run, ...], running: Use | None = None) -> list[tuple[str, Span | None]]:
         """What was started, then where the agents stand that a state is about."""
         out = []
         if running is not None:
@@ -173,24 +172,24 @@ class Telling:
     def _who(self, run: Run) -> str:
         return run.agent.text + (f" in CTA {run.agent.cta}" if self.cuts.facts.cluster > 1 else "")
 
-    def _place(self, model: z3.ModelRef, run: Run, among: Sequence[Site] | None = None) -> Site | None:
+    def _place(self, model: smt.Model, run: Run, among: Sequence[Site] | None = None) -> Site | None:
         """Where the model has an agent. `among`: the places that the question was about; it says nothing of others."""
         at = self.cuts.cut.at[run.agent.key]
-        return next((s for s in (run.sites if among is None else among) if z3.is_true(model.eval(at[s.number]))), None)
+        return next((s for s in (run.sites if among is None else among) if model.holds(at[s.number])), None)
 
-    def _where(self, model: z3.ModelRef, run: Run, site: Site) -> str:
-        def here(t: z3.ExprRef) -> z3.ExprRef:
+    def _where(self, model: smt.Model, run: Run, site: Site) -> str:
+        def here(t: smt.Term) -> smt.Term:
             return self.cuts.cut.here(run.agent.key, t)
 
         return f"at {site.event.op}{self._barriers(model, site, here)}{self._at(model, site, here)}"
 
-    def _barriers(self, model: z3.ModelRef, site: Site, here) -> str:
+    def _barriers(self, model: smt.Model, site: Site, here) -> str:
         """Which stage of which barrier the place is about, and the phase that its count means."""
         for ref, key in self._refs(site):
             ordinal = model.eval(here(site.count(key)), True)
             stages = self.cuts.facts.barriers[ref.name].slots
-            if z3.is_int_value(ordinal):
-                n = ordinal.as_long()
+            if ordinal.value is not None:
+                n = ordinal.value
                 return f" {ref.name}[{n % stages}], its number {n}, phase {n // stages}"
             return f" {ref.name}"
         for act in site.acts:
@@ -198,19 +197,19 @@ class Telling:
                 case Meet(id=id) if id is not None and hasattr(id, "value"):
                     return f" {id.value}"
                 case Access() if act.region.memory in ("shared", "tensor"):
-                    slots = [model.eval(here(self.cuts.sums.numbers.number(e, site.env).term), True) for e in act.region.slot]
+                    slots = [model.number(here(self.cuts.sums.numbers.number(e, site.env).term)) for e in act.region.slot]
                     return f" {act.region.name}{''.join(f'[{s}]' for s in slots)}"
         return ""
 
-    def _at(self, model: z3.ModelRef, site: Site, here) -> str:
+    def _at(self, model: smt.Model, site: Site, here) -> str:
         line = f" (line {site.event.span.line})" if site.event is not None and site.event.span.line else ""
         turns = [f"{f.name}: {self._iteration(model, f, here)}" for f in site.frames]
         return line + (f", iteration {', '.join(turns)}" if turns else "")
 
-    def _iteration(self, model: z3.ModelRef, f: Frame, here) -> str:
-        return str(model.eval(here(f.index), True))
+    def _iteration(self, model: smt.Model, f: Frame, here) -> str:
+        return str(model.number(here(f.index)))
 
-    def _missing(self, model: z3.ModelRef, run: Run, site: Site) -> list[Missing]:
+    def _missing(self, model: smt.Model, run: Run, site: Site) -> list[Missing]:
         """Who has not done its part of the phase that is waited for."""
         out = []
         for b in self.cuts.protocol.barriers.values():
@@ -219,35 +218,35 @@ class Telling:
                     continue
                 goal = self.cuts.cut.awaited(b, w, self.cuts.cut.count(w.agent.key, w.key))
                 if b.short or not b.arrivals:
-                    out.append(Missing(SHORT if b.arrivals else NO_ONE, model.eval(goal, True).as_long(), 0, None if b.arrivals else 0))
+                    out.append(Missing(SHORT if b.arrivals else NO_ONE, model.number(goal), 0, None if b.arrivals else 0))
                     continue
                 for s in (*b.arrivals, *b.copies):
                     if s.agent.key in self.cuts.protocol.followers:
                         continue
-                    if z3.is_true(model.eval(z3.And(goal >= 0, z3.Not(self.cuts.cut.done(b, s, goal))), True)):
+                    if model.holds(smt.And(goal >= 0, smt.Not(self.cuts.cut.done(b, s, goal))), True):
                         done = model.eval(self.cuts.cut.count(s.agent.key, s.key), True)
                         whole = self._in_all(model, self.cuts.protocol.runs[s.agent.key].end.count(s.key))
-                        number = model.eval(goal, True).as_long()
+                        number = model.number(goal)
                         never = whole if whole is not None and whole <= number else None
-                        out.append(Missing(self._who(self.cuts.protocol.runs[s.agent.key]), number, done.as_long(), never))
+                        out.append(Missing(self._who(self.cuts.protocol.runs[s.agent.key]), number, done.value, never))
         return list(dict.fromkeys(out))
 
-    def _in_all(self, model: z3.ModelRef, count: z3.ArithRef) -> int | None:
+    def _in_all(self, model: smt.Model, count: smt.Term) -> int | None:
         """How often something is done in all, as far as the example's sizes say it: the model may say anything of what the cut does not name."""
         numbers, sums = self.cuts.sums.numbers, self.cuts.sums
         known = [(p.term, model.eval(p.term, True)) for p in numbers.parameters.values()]
         for term, exact in numbers.exact:
-            if literal(value := z3.simplify(z3.substitute(exact, *known))) is not None:
+            if literal(value := smt.simplify(smt.substitute(exact, *known))) is not None:
                 known.append((term, value))
-        count = z3.simplify(z3.substitute(count, *known))
+        count = smt.simplify(smt.substitute(count, *known))
         for app in sums.applications.of([count]):
-            family = sums.families.get(name_of(app))
-            if family is None or not family.invariant or literal(n := app.arg(0)) is None:
+            family = sums.families.get(app.name)
+            if family is None or not family.invariant or literal(n := app.args[0]) is None:
                 return None
-            if literal(step := z3.simplify(z3.substitute(family.step_at(n, [app.arg(i) for i in range(1, app.num_args())]), *known))) is None:
+            if literal(step := smt.simplify(smt.substitute(family.step_at(n, [app.args[i] for i in range(1, len(app.args))]), *known))) is None:
                 return None
-            known.append((app, z3.IntVal(literal(step) * literal(n))))
-        return literal(z3.simplify(z3.substitute(count, *known)))
+            known.append((app, smt.IntVal(literal(step) * literal(n))))
+        return literal(smt.simplify(smt.substitute(count, *known)))
 
 
 @dataclass(frozen=True, slots=True)

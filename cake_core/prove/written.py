@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import z3
-
+from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts import Row
 from cake_core.facts.schema import Access, Extent, Facts, Region, events
@@ -36,7 +35,7 @@ def unwritten(cuts: Cuts, read: Use, writes: Iterable[Use]) -> Found:
     for group in _groups(writes).values():
         missing = _missing(cuts, read, group)
         if missing is not None:
-            element.not_in(group[0].access.region, z3.Or(missing))
+            element.not_in(group[0].access.region, smt.Or(missing))
             agents += [u.key for u in group]
     return NONE if element.whole else cuts.consistent([*state, *element.conditions], *dict.fromkeys(agents))
 
@@ -73,7 +72,7 @@ def _groups(writes: Iterable[Use]) -> dict[tuple, list[Use]]:
 # --- which slot ----------------------------------------------------------------------------------------------------
 
 
-def _missing(cuts: Cuts, read: Use, group: list[Use]) -> list[z3.BoolRef] | None:
+def _missing(cuts: Cuts, read: Use, group: list[Use]) -> list[smt.Term] | None:
     """That a warp has not written the slot that is read, one condition a warp that has a part in it; None: no one ever does."""
     mine = [u for u in group if u.agent is read.agent and _same_part(u, read)]
     theirs = mine or [u for u in group if not apart(read, u)]
@@ -87,7 +86,7 @@ def _same_part(a: Use, b: Use) -> bool:
     return x.division is not None and y.division is not None and x.division.map == y.division.map and x.region.box == y.region.box
 
 
-def _short(cuts: Cuts, read: Use, write: Use) -> z3.BoolRef | None:
+def _short(cuts: Cuts, read: Use, write: Use) -> smt.Term | None:
     """That a write has not been started so often that the slot which is read was among its slots."""
     done = cuts.cut.count(write.key, issue_of(write))
     mine, theirs = read.access.region.slot, write.access.region.slot
@@ -99,23 +98,23 @@ def _short(cuts: Cuts, read: Use, write: Use) -> z3.BoolRef | None:
     if a is not None and b is not None:
         return done <= 0 if a == b else None
     if b is not None:
-        return z3.Or(slot != b, done <= 0)
+        return smt.Or(slot != b, done <= 0)
     first = _first(cuts, write, goes, slots[0])
     return done <= 0 if first is None else done <= (slot - first) % slots[0]
 
 
-def _first(cuts: Cuts, write: Use, goes: z3.ArithRef, slots: int) -> int | None:
+def _first(cuts: Cuts, write: Use, goes: smt.Term, slots: int) -> int | None:
     """The slot of a write's first time, where each time goes to the next one round the ring."""
     over, by = residue(goes)
-    if by in (None, slots) and (off := literal(z3.simplify(over - write.site.count(issue_of(write))))) is not None:
+    if by in (None, slots) and (off := literal(smt.simplify(over - write.site.count(issue_of(write))))) is not None:
         return off % slots
     return 0 if cuts.sums.holds(goes == write.site.count(issue_of(write)) % slots, write.site.guard) else None
 
 
-def _another_slot(cuts: Cuts, read: Use, before: Region) -> z3.BoolRef | None:
+def _another_slot(cuts: Cuts, read: Use, before: Region) -> smt.Term | None:
     """That the slot that is read is not the one that was written before the roles; None: it is, for all that is known."""
     pairs = [(x, y.value) for x, y in zip(read.access.region.slot, before.slot, strict=False) if isinstance(y, Int) and not isinstance(x, Int)]
-    return z3.Or([at_cut(cuts, read)(cuts.number(x, read.site.env)) != slot for x, slot in pairs]) if pairs else None
+    return smt.Or([at_cut(cuts, read)(cuts.number(x, read.site.env)) != slot for x, slot in pairs]) if pairs else None
 
 
 def _slots(facts: Facts, region: Region) -> tuple[int, ...]:
@@ -135,11 +134,11 @@ class _Element:
 
     cuts: Cuts
     read: Use
-    conditions: list[z3.BoolRef] = field(default_factory=list)
+    conditions: list[smt.Term] = field(default_factory=list)
     whole: bool = False  # all of the tile was written
     _bounded: set[int] = field(default_factory=set)
 
-    def not_in(self, region: Region, missing: z3.BoolRef | None) -> None:
+    def not_in(self, region: Region, missing: smt.Term | None) -> None:
         """That it is in no part that was written, unless `missing`; None: that was written."""
         outside = []
         for n, (mine, theirs) in enumerate(zip(self.read.access.region.box, region.box, strict=True)):
@@ -150,10 +149,10 @@ class _Element:
         if missing is None and not outside:
             self.whole = True
         else:
-            self.conditions.append(z3.Or([*outside, *([] if missing is None else [missing])]))
+            self.conditions.append(smt.Or([*outside, *([] if missing is None else [missing])]))
 
-    def _index(self, n: int) -> z3.ArithRef:
-        index, x = z3.Int(f"element {n}"), self.read.access.region.box[n]
+    def _index(self, n: int) -> smt.Term:
+        index, x = smt.Int(f"element {n}"), self.read.access.region.box[n]
         if n not in self._bounded:
             self._bounded.add(n)
             lo, size = (at_cut(self.cuts, self.read)(self.cuts.number(e, self.read.site.env)) for e in (x.lo, x.size))

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT
 from cake_core.review.inline import Inliner, key
 from cake_core.rules import ast
-from cake_core.rules.asked import checked
 from cake_core.rules.schema import Pattern
 from cake_core.rules.shapes import RESOURCE
 from cake_core.rules.sorts import Sort, of_column
@@ -32,6 +31,7 @@ class Logic:
     def __init__(self) -> None:
         import z3
 
+        z3.set_param("ctrl_c", False)  # an interrupt from the keyboard is Python's
         self.z3, self.ctx = z3, z3.Context()
         self.fact = z3.DeclareSort("Fact", self.ctx)
         self.word = z3.DeclareSort("Word", self.ctx)
@@ -49,7 +49,7 @@ class Logic:
         if len(self.words) > 1:
             solver.add(z3.Distinct(*self.words.values()))
         solver.add(*self.axioms)
-        return checked(solver) == z3.unsat
+        return solver.check() == z3.unsat
 
     # --- facts and patterns ----------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from cake_core.frozen import frozen
 from cake_core.prove import cache as kept
 from cake_core.prove.prover import Prover
 from cake_core.rules import Outcome, Rule, judge
-from cake_core.rules.asked import spending
+from cake_core.smt import spending
 
 #: Kernels whose verdicts are kept; the oldest go first.
 MOST = 2048

@@ -1,6 +1,6 @@
 """Arithmetic over parameters, decided by Z3: quantifier-free, under the kernel's `require`s and the bounds of loops.
 
-z3 is imported inside the class alone, so nothing that needs no proof loads it. Every question has an `rlimit`, which is the same
+The solver is imported inside the class alone, so nothing that needs no proof loads it. Every question has an `rlimit`, which is the same
 on every machine; over it the answer is unknown.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Branch, Loop
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Unary
-from cake_core.rules.asked import checked, steps
 from cake_core.rules.predicates import PROVED, Answer, Standing, unknown
 from cake_core.rules.terms import Origins, around, as_written, names_in, owned, plain
 
@@ -26,12 +25,11 @@ class Arithmetic:
     """One solver for one kernel. `origins`: of each renamed name, the fact and the name there (`evaluate.py`)."""
 
     def __init__(self, rows: Rows, origins: Origins, rlimit: int = RLIMIT):
-        import z3
+        from cake_core import smt
 
-        self.z3 = z3
+        self.smt, self.ctx = smt, smt.Context()
         self.rows, self.origins, self.rlimit = rows, origins, rlimit
-        self.solver = z3.SolverFor("QF_UFNIA")
-        self.solver.set("rlimit", rlimit)
+        self.solver = smt.Solver("QF_UFNIA", self.ctx, rlimit=rlimit)
         self.left = MAX_ALL
         self.known: dict[str, object] = {}
         self.answered = None
@@ -49,21 +47,21 @@ class Arithmetic:
         """Whether some parameters satisfy the kernel's `require`s: else everything would be proved. None: not known."""
         if self.answered is None:  # the same whatever is asked later: only names of facts come in
             self.answered = self._checked()
-        return None if self.answered == self.z3.unknown else self.answered == self.z3.sat
+        return None if self.answered == self.smt.UNKNOWN else self.answered == self.smt.SAT
 
     def satisfiable(self, e: Expr) -> bool | None:
         if (term := self._try(e)) is None:
             return None
         found = self._checked(term, *self._where(e))
-        return None if found == self.z3.unknown else found == self.z3.sat
+        return None if found == self.smt.UNKNOWN else found == self.smt.SAT
 
     def _checked(self, *given):
         """The solver's answer, unknown where the rule has used up what it may ask of it."""
         if self.left <= 0:
-            return self.z3.unknown
-        before = steps(self.solver)
-        found = checked(self.solver, *given)
-        self.left -= steps(self.solver) - before
+            return self.smt.UNKNOWN
+        before = self.solver.steps
+        found = self.solver.check(*given)
+        self.left -= self.solver.steps - before
         return found
 
     def _where(self, exprs) -> list:
@@ -73,16 +71,16 @@ class Arithmetic:
 
     def holds(self, alternatives: tuple[Expr, ...], given: tuple[Expr, ...] = ()) -> Answer:
         """Whether one of the alternatives holds wherever all of `given` do."""
-        z3 = self.z3
+        smt = self.smt
         try:
-            terms = [*(self.term(e) for e in given), *(z3.Not(self.term(e)) for e in alternatives)]
+            terms = [*(self.term(e) for e in given), *(smt.Not(self.term(e)) for e in alternatives)]
         except _Untranslatable as error:
             return unknown(f"the solver is not asked about {error}")
         found = self._checked(*terms, *self._where((*alternatives, *given)))
-        if found == z3.unsat:
+        if found == smt.UNSAT:
             return PROVED
         asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)
-        if found == z3.unknown:
+        if found == smt.UNKNOWN:
             budget = f"{self.rlimit} steps" if self.left > 0 else f"{MAX_ALL} steps for all of a rule"
             return unknown(f"the solver's budget of {budget} does not decide whether {asked}")
         if used := {self.opaque[n] for n in names_in((*alternatives, *given)) if n in self.opaque}:
@@ -95,19 +93,19 @@ class Arithmetic:
         shown = {}
         for name in (*self.rows.facts.scalars, *sorted(names)):
             value = model.eval(self.known[name]) if name in self.known else None
-            if value is not None and self.z3.is_int_value(value):
-                shown.setdefault(plain(name), value.as_long())
+            if value is not None and value.value is not None:
+                shown.setdefault(plain(name), value.value)
         return tuple(shown.items())
 
     # --- translation -----------------------------------------------------------------------------------------------
 
     def term(self, e: Expr):
-        z3 = self.z3
+        smt = self.smt
         match e:
             case Int(v):
-                return z3.IntVal(v)
+                return self.ctx.number(v)
             case Bool(v):
-                return z3.BoolVal(v)
+                return self.ctx.truth(v)
             case Name(id):
                 return self._named(id)
             case Unary("-", a):
@@ -115,52 +113,52 @@ class Arithmetic:
             case Unary("+", a):
                 return self.term(a)
             case Unary("not", a):
-                return z3.Not(self.term(a))
+                return smt.Not(self.term(a))
             case Binary("and", a, b):
-                return z3.And(self.term(a), self.term(b))
+                return smt.And(self.term(a), self.term(b))
             case Binary("or", a, b):
-                return z3.Or(self.term(a), self.term(b))
+                return smt.Or(self.term(a), self.term(b))
             case Binary("/", a, b):
                 return self._floor(self.term(a), self.term(b))
             case Binary("%", a, b):
                 x, y = self.term(a), self.term(b)
-                return x % y if z3.is_int_value(y) and y.as_long() > 0 else x - y * self._floor(x, y)
+                return x % y if y.value is not None and y.value > 0 else x - y * self._floor(x, y)
             case Binary(op, a, b) if op in _OPERATORS:
                 return _OPERATORS[op](self.term(a), self.term(b))
             case Cond(t, a, b):
-                return z3.If(self.term(t), self.term(a), self.term(b))
+                return smt.If(self.term(t), self.term(a), self.term(b))
             case Call():
                 return self._call(e)
         raise _Untranslatable(f"'{as_written(e)}'")
 
     def _call(self, e: Call):
-        z3 = self.z3
+        smt = self.smt
         match e.name, e.positional:
             case "ceildiv", (a, b):
                 return -self._floor(-self.term(a), self.term(b))
             case "min", (a, b):
                 x, y = self.term(a), self.term(b)
-                return z3.If(x < y, x, y)
+                return smt.If(x < y, x, y)
             case "max", (a, b):
                 x, y = self.term(a), self.term(b)
-                return z3.If(x > y, x, y)
+                return smt.If(x > y, x, y)
             case "clamp", (x, lo, hi):
                 v, low, high = self.term(x), self.term(lo), self.term(hi)
-                larger = z3.If(v > low, v, low)
-                return z3.If(larger < high, larger, high)
+                larger = smt.If(v > low, v, low)
+                return smt.If(larger < high, larger, high)
             case "i32" | "u32", (a,):
                 return self.term(a)
         raise _Untranslatable(f"'{e.name}(..)'")
 
     def _floor(self, a, b):
         """Floor of the quotient. z3's is floor for a positive divisor."""
-        if self.z3.is_int_value(b) and b.as_long() > 0:
+        if b.value is not None and b.value > 0:
             return a / b
-        return self.z3.If(b > 0, a / b, (-a) / (-b))
+        return self.smt.If(b > 0, a / b, (-a) / (-b))
 
     def _variable(self, name: str):
         if name not in self.known:
-            self.known[name] = self.z3.Int(name)
+            self.known[name] = self.ctx.int(name)
         return self.known[name]
 
     def _bounded(self, v) -> None:
@@ -210,7 +208,7 @@ class Arithmetic:
             if isinstance(node, Branch):
                 test = owned(node.test, row, self.rows.facts, self.origins)
                 if (term := self._try(test)) is not None and not self._opaque(test):
-                    out.append(term if first else self.z3.Not(term))
+                    out.append(term if first else self.smt.Not(term))
             elif isinstance(node, Loop):
                 out += self._index(node, row)
         return out

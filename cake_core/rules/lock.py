@@ -66,9 +66,9 @@ def locked(packs: Iterable[Pack]) -> dict:
 
 def solver() -> str:
     """The version of the solver that this process would ask."""
-    import z3
+    from cake_core.smt import version
 
-    return z3.get_version_string()
+    return version()
 
 
 def text(lock: dict) -> str:

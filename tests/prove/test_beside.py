@@ -44,17 +44,18 @@ def proved(rows, cores: int) -> Prover:
 
 def test_two_cores_prove_what_one_proves(rows):
     alone, both = proved(rows, 1), proved(rows, 2)
-    assert alone._beside is None and both._beside is not None
+    assert (alone._addresses, alone._sweeps) == (None, None) and both._addresses is not None and both._sweeps is not None
     assert both._proofs.fresh >= alone._proofs.fresh
     assert both._asked._cuts.asked < alone._asked._cuts.asked  # a part of the sweep was asked elsewhere
     assert both._memory is None and alone._memory is not None  # and so were addresses
     both.close()
 
 
-@pytest.mark.parametrize("dies", ["at once", "between", "behind the sweep"])
+@pytest.mark.parametrize("dies", ["at once", "between", "before it tells"])
 def test_a_copy_that_dies_leaves_its_part_here(rows, monkeypatch, dies):
     if dies == "at once":
-        monkeypatch.setattr(Prover, "_half", lambda self, beside: None)
+        monkeypatch.setattr(Prover, "_of_addresses", lambda self, beside: None)
+        monkeypatch.setattr(Prover, "_of_order", lambda self, beside: None)
     elif dies == "between":
         monkeypatch.setattr(Beside, "exchange", lambda self, kind, mine: os._exit(1) if self.half else self.hear(kind))
     else:
@@ -68,10 +69,11 @@ tell = Beside.tell
 
 def test_the_copy_is_gone_when_the_work_is_done(rows):
     both = proved(rows, 2)
-    child = both._beside.child
+    children = [both._addresses.child, both._sweeps.child]
     both.close()
-    with pytest.raises(OSError):
-        os.kill(child, 0)
+    for child in children:
+        with pytest.raises(OSError):
+            os.kill(child, 0)
     both.close()  # and once more is no fault
 
 

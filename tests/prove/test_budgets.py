@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from formats import assert_told
 
+from cake_core import smt
 from cake_core.diagnostics import CakeError, Severity
 from cake_core.diagnostics.json import diagnostic_object
 from cake_core.facts import facts_of
@@ -126,20 +127,15 @@ def test_the_order_of_sets_decides_nothing():
 
 
 def test_an_interrupt_is_no_answer_of_the_solver():
-    import z3
-
-    from cake_core.rules.asked import checked
-
-    x, y, z = z3.Ints("x y z")
-    hard = z3.SolverFor("QF_NIA")
-    hard.set("rlimit", 2_000_000)
+    x, y, z = map(smt.Int, "xyz")
+    hard = smt.Solver("QF_NIA", smt.context(), rlimit=2_000_000)
     hard.add(x * x * x + y * y * y + z * z * z == 33, x > 10**6)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     hurry = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
     try:
         hurry.start()
         with pytest.raises(KeyboardInterrupt):
-            checked(hard)
+            hard.check()
             hurry.join()
     finally:
         hurry.cancel()
