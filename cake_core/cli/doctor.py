@@ -24,8 +24,8 @@ Examples:
 Exit code 3 where a build would not work; a missing assembler or GPU is shown and no failure.
 """
 
-PACKAGES = ("lark", "pluggy", "click", "rich", "numpy", "ml_dtypes", "cuda-python", "nvidia-cuda-nvcc")
-NEEDED = {"lark", "pluggy", "click", "rich", "numpy"}
+PACKAGES = ("lark", "pluggy", "click", "rich", "numpy", "PyYAML", "z3-solver", "ml_dtypes", "cuda-python", "nvidia-cuda-nvcc")
+NEEDED = {"lark", "pluggy", "click", "rich", "numpy", "PyYAML", "z3-solver"}
 
 
 @frozen
@@ -42,7 +42,7 @@ class Line:
 @click.command("doctor", epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(as_json: bool) -> int:
-    """Show versions, plugins, the assembler, the driver and its GPUs."""
+    """Show versions, plugins, rule packs, the assembler, the driver and its GPUs."""
     lines = [line for look in LOOKS for line in look()]
     if as_json:
         from cake_core.diagnostics.json import dumps
@@ -73,6 +73,17 @@ def plugins() -> Iterator[Line]:
         yield Line("plugin", r.name, "ok" if good else "broken", detail, not good)
     if stale := stale_install():
         yield Line("plugin", "installation", "broken", f"{stale.why}; {stale.fix}", True)
+
+
+def rules() -> Iterator[Line]:
+    from cake_core.rules import find_packs
+
+    try:
+        for p in find_packs():
+            yield Line("rules", p.name, "ok", f"{p.version} of {p.source}, {len(p.rules)} rule{'s' if len(p.rules) != 1 else ''}", True)
+    except CakeError as error:
+        for d in error.diagnostics:
+            yield Line("rules", "packs", "broken", d.message, True)
 
 
 def assembler() -> Iterator[Line]:
@@ -107,4 +118,4 @@ def gpus() -> Iterator[Line]:
         yield Line("gpu", "driver", "missing", f"{found.message}{': ' + found.why if found.why else ''}")
 
 
-LOOKS: tuple[Callable[[], Iterator[Line]], ...] = (versions, plugins, assembler, gpus)
+LOOKS: tuple[Callable[[], Iterator[Line]], ...] = (versions, plugins, rules, assembler, gpus)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,7 +59,9 @@ def offers() -> tuple[Offer, ...]:
     return tuple(sorted(found, key=lambda o: (o.name, o.distribution)))
 
 
-def _checkout() -> list[Offer]:
+@cache
+def _checkout() -> tuple[Offer, ...]:
+    """Our own packs as the `pyproject.toml` beside the package declares them; none where there is no such file."""
     import tomllib
 
     root = Path(__file__).resolve().parents[2]
@@ -67,8 +69,20 @@ def _checkout() -> list[Offer]:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         table = project["entry-points"][GROUP] if project["name"] == DISTRIBUTION else {}
     except (OSError, ValueError, KeyError):
-        return []
-    return [Offer(n, p, f"{DISTRIBUTION} of this checkout", root / "rules" / n / p) for n, p in table.items()]
+        return ()
+    return tuple(Offer(n, p, f"{DISTRIBUTION} of this checkout", root / "rules" / n / p) for n, p in table.items())
+
+
+def _stale(there: tuple[Offer, ...], sink: Sink) -> None:
+    """Files of an editable install are live, entry points are copied when it is made: a pack that came later would be left out without a word."""
+    names = {o.name for o in there if o.distribution.partition(" ")[0] == DISTRIBUTION}
+    for offer in _checkout():
+        if offer.name not in names:
+            sink.error(
+                "rules/pack",
+                f"the pack '{offer.name}' of '{DISTRIBUTION}' is not installed, and its 'pyproject.toml' declares it",
+                fix="reinstall: pip install -e .",
+            )
 
 
 def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tuple[Pack, ...]:
@@ -76,7 +90,9 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
     wrong with any of them."""
     sink = Sink()
     found: list[Pack] = []
-    for offer in offers():
+    there = offers()
+    _stale(there, sink)
+    for offer in there:
         with sink.collecting():
             found.append(_offered(offer))
     for folder in (*folders, *_local(local)):

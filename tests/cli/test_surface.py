@@ -333,7 +333,7 @@ def test_doctor_looks_at_everything():
 
     result = cake("doctor", "--json")
     checks = json.loads(result.stdout)["checks"]
-    assert {c["topic"] for c in checks} == {"python", "package", "plugin", "assembler", "gpu"}
+    assert {c["topic"] for c in checks} == {"python", "package", "plugin", "rules", "assembler", "gpu"}
     assert {c["state"] for c in checks} <= {"ok", "missing", "broken"}
     assert result.exit_code == (3 if any(c["needed"] and c["state"] != "ok" for c in checks) else 0)
     assert "Installation\n" in cake("doctor").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,17 @@ def test_a_pack_that_does_not_fit_is_refused_by_its_distribution(offered, text, 
     assert any(d.code == code and said in d.message and "acme-rules 1.2" in d.message for d in found), found
     result = cake("rules", "list")
     assert result.exit_code == 3 and "acme-rules 1.2" in result.output
+
+
+def test_a_built_in_pack_that_an_old_install_lacks_is_missed(monkeypatch):
+    installed = tuple(replace(o, distribution="cake-compiler 0.1.0") for o in packs.offers())
+    monkeypatch.setattr(packs, "_checkout", lambda: installed)  # there is none where the wheel is tested
+    monkeypatch.setattr(packs, "offers", lambda: installed)
+    assert "core" in {p.name for p in find_packs(local=None)}
+    monkeypatch.setattr(packs, "offers", lambda: installed[1:])
+    (found,) = refused(find_packs, (), None)
+    assert found.code == "rules/pack" and f"the pack '{installed[0].name}' of 'cake-compiler' is not installed" in found.message
+    assert cake("doctor").exit_code == 3
 
 
 # --- what became of rules ----------------------------------------------------------------------------------------
