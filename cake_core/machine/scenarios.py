@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from random import Random
 
@@ -21,7 +21,14 @@ COST = 60
 FIRST = {"cluster.id": 0, "cluster.count": 1}
 
 
-def scenarios_of(facts: Facts, most: int = 6, seed: int = 0, tries: int = TRIES) -> tuple[Scenario, ...]:
+def about_rings(slots: int) -> tuple[tuple[int, int], ...]:
+    """(items, trips) of interest where a ring has so many slots."""
+    return (2, 1), (1, slots + 1), (2, slots + 1), (3, 2), (5, 1), (1, 2 * slots + 1), (2, 0), (1, 0), (3, slots), (2, 2 * slots + 1)
+
+
+def scenarios_of(
+    facts: Facts, most: int = 6, seed: int = 0, tries: int = TRIES, wanted: Callable[[int], tuple[tuple[int, int], ...]] = about_rings
+) -> tuple[Scenario, ...]:
     """Scenarios of one cluster at up to `most` sizes, cheapest first, that differ in how often the loops run. Raises MachineError where no small sizes
     satisfy the kernel's `require`s."""
     found: dict[tuple[int, int], tuple[int, dict]] = {}
@@ -40,7 +47,7 @@ def scenarios_of(facts: Facts, most: int = 6, seed: int = 0, tries: int = TRIES)
             found[key] = cost, sizes
     if not found:
         raise MachineError("no small sizes satisfy the kernel's 'require's: name some")
-    chosen = _spread(found, facts, most)
+    chosen = _spread(found, facts, most, wanted)
     return tuple(s for k in sorted(chosen, key=lambda k: found[k][0]) for s in _clusters(facts, found[k][1]))
 
 
@@ -51,12 +58,11 @@ def _clusters(facts: Facts, sizes: dict[str, int]) -> Iterator[Scenario]:
         yield Scenario(sizes, items - 1, items)
 
 
-def _spread(found: dict, facts: Facts, most: int) -> list[tuple[int, int]]:
+def _spread(found: dict, facts: Facts, most: int, wanted: Callable[[int], tuple]) -> list[tuple[int, int]]:
     """(items, trips) that are nearest to what is of interest: about the slots of a ring."""
     slots = max([b.slots for b in facts.barriers.values()] + [prod(b.slots) for b in facts.buffers.values()], default=1)
-    wanted = [(2, 1), (1, slots + 1), (2, slots + 1), (3, 2), (5, 1), (1, 2 * slots + 1), (2, 0), (1, 0), (3, slots), (2, 2 * slots + 1)]
     out: dict[tuple[int, int], None] = {}
-    for items, trips in wanted:
+    for items, trips in wanted(slots):
         out[min(found, key=lambda k: (abs(k[0] - min(items, 5)) * 2 + abs(k[1] - min(trips, 12)), k))] = None
         if len(out) == most:
             break

@@ -58,19 +58,26 @@ class World:
         return self.asked[origin]
 
 
-def worlds(facts: Facts, scenario: Scenario, seed: int, most: int = 4) -> Iterator[World]:
-    """Up to `most` worlds; one alone where the scenario answers all that control asks of memory."""
+def worlds(facts: Facts, scenario: Scenario, seed: int, most: int = 4, read: frozenset[str] | None = None) -> Iterator[World]:
+    """Up to `most` worlds; one alone where the scenario answers all that control asks of memory. `read`: `tables_of(facts)`, where it is known."""
+    read = tables_of(facts) if read is None else read
     for k in range(most):
         draw = Random(seed * 7919 + k)
-        world = World(scenario, draw, _table(facts, scenario, draw, k))
+        world = World(scenario, draw, _table(facts, scenario, read, draw, k))
         yield world
         if not world.open:
             return
 
 
-def _table(facts: Facts, scenario: Scenario, draw: Random, k: int) -> dict[Key, int]:
+def tables_of(facts: Facts) -> frozenset[str]:
+    """The `in` tensors of which elements stand in expressions of the facts."""
+    inputs = {t.name for t in facts.tensors if t.mode == "in"}
+    return frozenset(_read(facts) & inputs) if inputs else frozenset()
+
+
+def _table(facts: Facts, scenario: Scenario, tables: frozenset[str], draw: Random, k: int) -> dict[Key, int]:
     """Elements of the tensors that control reads. Raises MachineError where no small values satisfy the contracts."""
-    read = sorted({name for name in _read(facts) if any(t.name == name and t.mode == "in" for t in facts.tensors)})
+    read = sorted(tables)
     if scenario.loads is not None or not read:
         return {}
     shapes = {t.name: tuple(_number(d, scenario.params, {}) for d in t.shape) for t in facts.tensors if t.name in read}

@@ -28,6 +28,10 @@ class Act(NamedTuple):
     parts: tuple[tuple[int, int, int], ...] = ()
 
 
+#: Acts that have no place of their own in the order.
+USES = "uses"
+
+
 def initialised(address: int, count: int) -> Act:
     """The barrier at `address` starts phase 0 with `count` arrivals a phase."""
     return Act("init", address, count)
@@ -61,6 +65,12 @@ def committed(queue: str) -> Act:
 def drained(queue: str, pending: int, reads_only: bool = False) -> Act:
     """Has waited until at most `pending` groups of `queue` were in flight, or had still to read."""
     return Act("wait for reads" if reads_only else "wait for groups", None, pending, queue)
+
+
+def used(name: str, first: int, end: int) -> Act:
+    """An asynchronous operation of the queue or engine `name` touches these bytes of shared memory. How it is compared: it lies in what the
+    text touches there, between the same two other acts."""
+    return Act(USES, None, 0, name, ((0, first, end),))
 
 
 def met(number: int, threads: int, waits: bool = True) -> Act:
@@ -129,6 +139,7 @@ class Reread:
     """Instructions whose opcode starts with the words of `name`; of several that fit, the one of most words holds.
 
     `read(statement, moment)` returns what it does, and sets its results. None: it does nothing to barriers, and its results are not known.
+    Parts of vectors, and coordinates of a tensor map, are not followed: their values are not known here.
     `acts` False: it does nothing either, but computes: it matters only where its results do. `writes`: its first operand is a result.
     """
 

@@ -78,6 +78,11 @@ class Statement:
         return tuple(_REGISTER.findall(self.text))
 
     @property
+    def outside(self) -> tuple[str, ...]:
+        """The registers that stand outside of braces."""
+        return tuple(_REGISTER.findall(_BRACES.sub("", self.text) if "{" in self.text else self.text))
+
+    @property
     def results(self) -> tuple[str, ...]:
         """The registers of its first operand."""
         end = 0
@@ -118,7 +123,8 @@ class Entry:
 
 
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
-_STATEMENT = re.compile(r"(?:@(!?)(%[\w$]+)\s+)?([a-z][\w.:]*)(?:\s+(.*?))?\s*;$")
+_BRACES = re.compile(r"\{[^}]*\}")
+_STATEMENT = re.compile(r"(?:@(!?)(%[\w$]+)\s+)?([a-z][\w.:]*)(?=[\s;])")
 _MARK = re.compile(r"([A-Za-z_$%][\w$]*):$")
 _SYMBOL = re.compile(r"(?:\.(?:extern|visible|weak))?\s*\.(?:shared|global|const)\s+(?:\.align\s+(\d+)\s+)?\.\w+\s+([\w$]+)")
 _PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)")
@@ -133,8 +139,8 @@ def read(text: str) -> Entry:
         if not line:
             continue
         if inside and line[0] not in ".{}":
-            if (s := _STATEMENT.match(line)) is not None:
-                body.append(Statement(number, s[3], s[4] or "", s[2], s[1] == "!"))
+            if line[-1] == ";" and line.find(";") == len(line) - 1 and (s := _STATEMENT.match(line)) is not None:
+                body.append(Statement(number, s[3], line[s.end() : -1].strip(), s[2], s[1] == "!"))
             elif (m := _MARK.match(line)) is not None:
                 body.append(Mark(number, m[1]))
             else:

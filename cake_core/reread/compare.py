@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
-from cake_core.ptx.acts import Act
+from cake_core.ptx.acts import USES, Act, rank_of
 from cake_core.reread.expected import Wanted
 from cake_core.reread.threads import Seen
 
@@ -16,9 +18,9 @@ class Difference(NamedTuple):
     seen: Seen | None
 
 
-def compared(wanted: list[Wanted], seen: list[Seen]) -> Difference | None:
-    """The first difference. One copy of the text may be several instructions: neighbours that tell the same barriers count as one."""
-    one, other = _joined(wanted), _joined(seen)
+def compared(wanted: list[Wanted], seen: list[Seen], rank: int) -> Difference | None:
+    """The first difference of a thread in the CTA of `rank`. One copy of the text may be several instructions: neighbours that tell the same barriers count as one."""
+    one, other = _joined(_ordered(wanted)), _joined(_ordered(seen))
     for w, s in zip(one, other, strict=False):
         if w.act != s.act and not (w.act.what == s.act.what == "copy" and _same_copy(w, s.act)):
             return Difference(w, s)
@@ -26,7 +28,47 @@ def compared(wanted: list[Wanted], seen: list[Seen]) -> Difference | None:
         return Difference(one[len(other)], None)
     if len(other) > len(one):
         return Difference(None, other[len(one)])
+    return _used(wanted, seen, rank)
+
+
+def _ordered(acts: list) -> list:
+    return [a for a in acts if a.act.what != USES]
+
+
+def _used(wanted: list[Wanted], seen: list[Seen], rank: int) -> Difference | None:
+    """What asynchronous operations touch, compared between each two of the other acts, which are the same ones."""
+    for want, got in zip_longest(_between(wanted), _between(seen), fillvalue=()):
+        open_ = {w.act.name for w in want if not w.act.parts}
+        for s in got:
+            if s.act.name not in open_ and not any(_inside(s.act, w.act) for w in want):
+                return Difference(next((w for w in want if w.act.name == s.act.name), None), s)
+        for w in want:
+            if w.exact and rank_of(w.act.parts[0][1]) == rank and not any(_inside(s.act, w.act) for s in got):
+                return Difference(w, next((s for s in got if s.act.name == w.act.name), None))
     return None
+
+
+def _between(acts: list) -> Iterator[list]:
+    """The acts without a place in the order, by how many others stand in front of them; copies that count as one stand for one."""
+    run: list = []
+    last: frozenset[int] | None = None
+    for a in acts:
+        if a.act.what == USES:
+            run.append(a)
+        else:
+            signals = _signals(a.act) if a.act.what == "copy" else None
+            if signals is None or signals != last:
+                yield run
+                run = []
+            last = signals
+    yield run
+
+
+def _inside(got: Act, want: Act) -> bool:
+    if not want.parts or got.name != want.name:
+        return False
+    (_, a, b), (_, lo, hi) = got.parts[0], want.parts[0]
+    return lo <= a and b <= hi
 
 
 def _joined(acts: list) -> list:

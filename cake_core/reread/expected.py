@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cake_core.facts.schema import By, Facts
+from cake_core.effects import Issuer
+from cake_core.facts.schema import Access, AtOnce, By, Facts
 from cake_core.machine.places import Barrier
 from cake_core.machine.steps import Do, Step, Touch
 from cake_core.machine.threads import Agent
 from cake_core.ptx.acts import (
+    USES,
     Act,
     arrived,
     committed,
@@ -28,36 +30,47 @@ from cake_core.ptx.acts import (
     met,
     met_cluster,
     reserved,
+    used,
     waited,
     worded,
 )
 
 
 class Wanted(NamedTuple):
-    """An act and the step that it is part of. `exact`: of a copy, the bytes of its parts are all that it writes, and no more than around it."""
+    """An act and the step that it is part of. `exact`: of a copy, the bytes of its parts are all that it writes, and no more than around it; of
+    what an asynchronous operation touches, each part is touched by this thread."""
 
     act: Act
     step: Step | None
     exact: bool = True
 
 
-def wanted(facts: Facts, agent: Agent, base: int, first: bool, leading: bool, entry_registers: int) -> list[Wanted]:
-    """What one thread of an agent does, in order. `base`: where the plan starts in each CTA's shared memory; `first`: whether its warp is
-    the first of the agent's; `leading`: whether it is the leading lane of its warp. A word that asks for as many registers as there are at entry
-    is no instruction."""
-    out: list[Wanted] = []
+class Turn(NamedTuple):
+    """One act of an agent. `by`: None: of every thread; otherwise of the leading lane, of each warp or (By.LEADER) of the first."""
+
+    wanted: Wanted
+    by: By | None
+
+
+def script(facts: Facts, agent: Agent, base: int, entry_registers: int) -> list[Turn]:
+    """What an agent does, in order. `base`: where the plan starts in each CTA's shared memory. A word that asks for as many registers as there are
+    at entry is no instruction."""
+    out: list[Turn] = []
     number, behind = 0, False
     while (step := agent.step(number)) is not None:
         number += 1
-        if step.event is None:
-            if not behind:
-                out += [Wanted(worded(word, value), None) for word, value in _words(facts, agent) if value != entry_registers]
-                behind = True
-            continue
-        if not step.all and not (leading and (first or step.event.by is By.WARP_LEADERS)):
-            continue
-        out += [Wanted(act, step, exact) for act, exact in _acts(facts, step, base)]
+        if step.event is not None:
+            by = None if step.all else By.WARP_LEADERS if step.event.by is By.WARP_LEADERS else By.LEADER
+            out += [Turn(Wanted(act, step, exact), by) for act, exact in _acts(facts, step, base)]
+        elif not behind:  # in front of the role
+            out += [Turn(Wanted(worded(word, value), None), None) for word, value in _words(facts, agent) if value != entry_registers]
+            behind = True
     return out
+
+
+def wanted(turns: list[Turn], first: bool, leading: bool) -> list[Wanted]:
+    """What one thread of the agent does. `first`: whether its warp is the first of the agent's; `leading`: whether it is the leading lane."""
+    return [t.wanted for t in turns if t.by is None or leading and (first or t.by is By.WARP_LEADERS)]
 
 
 def _words(facts: Facts, agent: Agent) -> tuple[tuple[str, int], ...]:
@@ -82,6 +95,8 @@ def _acts(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
             yield arrived(at(s.a), s.c // s.b), True
         case Do.COPY:
             yield _copy(facts, s, base)
+        case Do.GROUP | Do.ENGINE:
+            yield from _uses(s, base)
         case Do.ENGINE_ARRIVE:
             yield engine_arrived([at(b) for b in s.a], s.b), True
         case Do.COMMIT:
@@ -118,6 +133,18 @@ def _copy(facts: Facts, s: Step, base: int) -> tuple[Act, bool]:
             exact = exact and _whole_rows(t)
             parts.append((_address(facts, barrier, base), in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)))
     return copied(parts, size), exact
+
+
+def _uses(s: Step, base: int) -> Iterator[tuple[Act, bool]]:
+    """Shared memory that an asynchronous operation touches. What a warpgroup issues together the machine ascribes to its first warp, so of the other
+    warps nothing is known: the act has no parts. Of a tile that threads copy each has a share, perhaps none."""
+    access = next(a for a in s.event.acts if isinstance(a, Access) and not isinstance(a.completion, AtOnce))
+    parts = [t for t in s.a if t.location.memory == "shared"]
+    if not parts and s.do is Do.GROUP and s.c:
+        yield Act(USES, None, 0, s.b), False
+    for t in parts:
+        lo, hi = t.location.span(t.box)
+        yield used(s.b, in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)), access.issuer is not Issuer.WARP
 
 
 def _whole_rows(t: Touch) -> bool:

@@ -8,6 +8,7 @@ decides nothing goes on where its ways meet again.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cake_core.frozen import frozen
@@ -144,8 +145,9 @@ def deciders(blocks: list[Block]) -> dict[int, set[int]]:
     return out
 
 
-def sliced(entry: Entry, acts, writes) -> Slice:
-    """`acts(statement)`: whether it acts. `writes(statement)`: the registers that it writes. Raises NotFollowed."""
+def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Callable[[Statement], tuple[str, ...]]) -> Slice:
+    """`acts(statement)`: whether it acts; of what acts parts of vectors and coordinates, which stand in braces, are not asked for.
+    `writes(statement)`: the registers that it writes. Raises NotFollowed."""
     blocks = blocks_of(entry)
     meetings(blocks)
     over = deciders(blocks)
@@ -161,8 +163,8 @@ def sliced(entry: Entry, acts, writes) -> Slice:
     asked: set[str] = set()
     reached: set[int] = set()
 
-    def ask(s: Statement) -> None:
-        for register in (*s.registers, *((s.guard,) if s.guard else ())):
+    def ask(s: Statement, whole: bool = True) -> None:
+        for register in (*(s.registers if whole else s.outside), *((s.guard,) if s.guard else ())):
             if register not in asked:
                 asked.add(register)
                 work.extend(written.get(register, ()))
@@ -173,7 +175,8 @@ def sliced(entry: Entry, acts, writes) -> Slice:
             continue
         kept.add(at)
         n, i = at
-        ask(blocks[n].statements[i])
+        s = blocks[n].statements[i]
+        ask(s, not acts(s))
         pending = [n]
         while pending:
             m = pending.pop()

@@ -16,18 +16,18 @@ from cake_core.lower.kernel import entry_launch
 from cake_core.machine.scenarios import value
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
-from cake_core.machine.worlds import World, worlds
+from cake_core.machine.worlds import World, tables_of, worlds
 from cake_core.ptx.acts import Reread
 from cake_core.ptx.reader import Entry, PtxSyntaxError, read
 from cake_core.reread.compare import Difference, compared
-from cake_core.reread.expected import wanted
+from cake_core.reread.expected import script, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launches import launches
 from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
 from cake_core.reread.words import Names
 
-#: Lanes of a warp that are read back: the leading one, and one that leads nothing.
-LANES = (0, 31)
+#: Lanes that are read back, of an agent's first warp and of its last one: the leading one, and one that leads nothing.
+LANES = (0, 31), (0,)
 #: Where the launch puts dynamic shared memory: at a multiple of 16 and of nothing more.
 SHARED = 0x410
 
@@ -55,7 +55,7 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
         if code.unread:
             opcode, line = next(iter(code.unread.items()))
             raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
-        scenarios = tuple(launches(facts))
+        scenarios, tables = tuple(launches(facts)), tables_of(facts)
     except (NotFollowed, PtxSyntaxError) as error:
         return Reading(left=tuple((n, _located(error)) for n in everyone))
     except MachineError as error:
@@ -65,7 +65,7 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     sizes = []
     for scenario in scenarios:
         try:
-            world = next(worlds(facts, scenario, 0))
+            world = next(worlds(facts, scenario, 0, read=tables))
             cluster = cluster_of(facts, world)
             one = _One(lowered, facts, arch, entry, code, world, cluster, left)
             for role, finding in one.differences():
@@ -109,16 +109,18 @@ class _One:
             role = agent.name if agent.role is not None else "idle"
             if role in self.left:
                 continue
-            for warp in dict.fromkeys((agent.first, agent.first + agent.warps - 1)):
+            turns = script(self.facts, agent, self.base, registers)
+            last = agent.first + agent.warps - 1
+            for warp, lanes in dict(zip((last, agent.first), reversed(LANES), strict=True)).items():
                 told: dict[int, list] = {}
-                for lane in LANES:
-                    want = wanted(self.facts, agent, self.base, warp == agent.first, lane == 0, registers)
+                for lane in lanes:
+                    want = wanted(turns, warp == agent.first, lane == 0)
                     run, end = self._run(agent.cta, warp, lane, told), None
                     try:
                         run.go()
                     except NotFollowed as error:
                         end = error
-                    difference = compared(want, run.seen)
+                    difference = compared(want, run.seen, agent.cta)
                     if difference is not None and (end is None or difference.seen is not None):  # as far as it was followed
                         yield role, self._told(agent, warp, lane, difference)
                     elif end is not None:

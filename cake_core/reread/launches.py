@@ -16,16 +16,21 @@ from cake_core.machine.outcome import Scenario
 from cake_core.machine.scenarios import scenarios_of, value
 from cake_core.machine.values import MachineError
 
-#: Sizes that are read back at, and tries for them; far fewer than the event machine takes for its own.
-SIZES, TRIES = 3, 500
+#: Tries for sizes, far fewer than the event machine takes for its own.
+TRIES = 500
 #: Of a kernel whose control reads memory: how many items, and lengths of what contracts about data speak of, each by so much longer
 #: than the one before.
 ITEMS, SHORT, LONGER = 3, 130, 650
 
 
+def rounds(slots: int) -> tuple[tuple[int, int], ...]:
+    """(items, trips) to be read back at: a first round alone, twice round and one more, nothing to do, and a ring that an item leaves half full."""
+    return (2, 1), (1, 2 * slots + 1), (2, 0), (2, slots + 1)
+
+
 def launches(facts: Facts) -> Iterator[Scenario]:
     """Raises MachineError where no small sizes satisfy the kernel's `require`s."""
-    found = scenarios_of(facts, SIZES, tries=TRIES)
+    found = scenarios_of(facts, len(rounds(1)), tries=TRIES, wanted=rounds)
     yield from found
     if (long := _long(facts, found[0])) is not None:
         yield long

@@ -217,8 +217,8 @@ class Coder:
         words = s.words
         if words[0] == "ld" and "v2" not in words and "v4" not in words:
             return self._load(s, operands)
-        if words[0] == "selp" and len(operands) == 4:
-            return self._select(operands, bits_of(words[-1]) or 64)
+        if words[0] == "selp" and bits_of(words[-1]) and len(operands) == 4:
+            return self._select(operands, bits_of(words[-1]))
         if words[-1] == "pred" and words[0] in ("and", "or") and len(operands) == 3:
             return self._both(operands, words[0] == "or")
         if words[:4] == ("shfl", "sync", "idx", "b32") and operands[2] == 0:

@@ -56,6 +56,8 @@ class Names:
                 return f"copies {act.number} bytes to {to}"
             case "engine arrives":
                 return f"lets '{act.name}' arrive at " + " and ".join(self.barrier(b) for b, _, _ in act.parts)
+            case "uses":
+                return f"gives '{act.name}' {self.buffer(act.parts[0][1])}"
             case "commit":
                 return f"closes a group of '{act.name}'"
             case "wait for groups" | "wait for reads":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, copied, drained, in_rank
+from cake_core.ptx.acts import Act, Moment, Reread, committed, copied, drained, in_rank, used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "bulk"  # the bulk async-group of the executing thread
@@ -18,6 +18,13 @@ def _copy(s: Statement, at: Moment) -> tuple[Act, ...]:
     return (copied([(in_rank(signal, r), in_rank(first, r), in_rank(first, r) + count) for r in ranks], count),)
 
 
+def _store(s: Statement, at: Moment) -> tuple[Act, ...]:
+    """`[dstMem], [srcMem], size`."""
+    _, source, size = s.operands[:3]
+    first = at.shared(source)
+    return (used(QUEUE, first, first + at.value(size)),)
+
+
 def _wait(s: Statement, at: Moment) -> tuple[Act, ...]:
     return (drained(QUEUE, at.value(s.operands[0]), "read" in s.words),)
 
@@ -26,10 +33,10 @@ _ISA = "PTX ISA, cp.async.bulk"
 REREADS = (
     Reread("cp.async.bulk.shared::cluster", _copy, doc=_ISA),
     Reread("cp.async.bulk.shared::cta", _copy, doc=_ISA),
-    Reread("cp.async.bulk.global", doc=_ISA),
+    Reread("cp.async.bulk.global", _store, doc=_ISA),
     Reread("cp.async.bulk.prefetch.L2", doc="PTX ISA, cp.async.bulk.prefetch"),
     Reread("cp.reduce.async.bulk.shared::cluster", _copy, doc="PTX ISA, cp.reduce.async.bulk"),
-    Reread("cp.reduce.async.bulk.global", doc="PTX ISA, cp.reduce.async.bulk"),
+    Reread("cp.reduce.async.bulk.global", _store, doc="PTX ISA, cp.reduce.async.bulk"),
     Reread("cp.async.bulk.commit_group", lambda s, at: (committed(QUEUE),), doc="PTX ISA, cp.async.bulk.commit_group"),
     Reread("cp.async.bulk.wait_group", _wait, doc="PTX ISA, cp.async.bulk.wait_group"),
 )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Reread, committed, drained
+from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, used
+from cake_core.ptx.reader import Statement
 
 QUEUE = "cp_async"  # the cp.async-group of the executing thread
 
+
+def _copy(s: Statement, at: Moment) -> tuple[Act, ...]:
+    """`[dst], [src], cp-size ..`: what is not read is filled."""
+    to, _, size = s.operands[:3]
+    first = at.shared(to)
+    return (used(QUEUE, first, first + at.value(size)),)
+
+
 REREADS = (
-    Reread("cp.async.ca", doc="PTX ISA, cp.async"),
-    Reread("cp.async.cg", doc="PTX ISA, cp.async"),
+    Reread("cp.async.ca", _copy, doc="PTX ISA, cp.async"),
+    Reread("cp.async.cg", _copy, doc="PTX ISA, cp.async"),
     Reread("cp.async.commit_group", lambda s, at: (committed(QUEUE),), doc="PTX ISA, cp.async.commit_group"),
     Reread("cp.async.wait_group", lambda s, at: (drained(QUEUE, at.value(s.operands[0])),), doc="PTX ISA, cp.async.wait_group"),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Act, Moment, Reread, drained, engine_arrived, fenced, freed, in_rank, reserved
-from cake_core.ptx.reader import Statement
+from cake_core.ptx.acts import Act, Moment, Reread, drained, engine_arrived, fenced, freed, in_rank, reserved, used
+from cake_core.ptx.reader import Operand, Statement
 
 ENGINE = "tcgen05.commit"
 
@@ -15,6 +15,18 @@ def _commit(s: Statement, at: Moment) -> tuple[Act, ...]:
     if "multicast::cluster" not in s.words:
         return (engine_arrived([signal], ENGINE),)
     return (engine_arrived([in_rank(signal, r) for r in range(16) if at.value(mask[0]) >> r & 1], ENGINE),)
+
+
+def _described(at: Moment, descriptor: Operand) -> Act:
+    """The lowest 14 bits of a descriptor are the start address over 16."""
+    first = at.shared((at.value(descriptor) & 0x3FFF) << 4)
+    return used(ENGINE, first, first + 16)
+
+
+def _product(s: Statement, at: Moment) -> tuple[Act, ...]:
+    """`[d-tmem], a-desc | [a-tmem], b-desc, idesc, ..`."""
+    _, a, b = s.operands[:3]
+    return tuple(_described(at, x) for x in (a, b) if isinstance(x, str))
 
 
 def _columns(act):
@@ -33,6 +45,6 @@ REREADS = (
     Reread("tcgen05.wait::st", lambda s, at: (drained("tcgen05.st", 0),), doc="PTX ISA, tcgen05.wait"),
     Reread("tcgen05.ld", writes=True, doc="PTX ISA, tcgen05.ld"),
     Reread("tcgen05.st", doc="PTX ISA, tcgen05.st"),
-    Reread("tcgen05.cp", doc="PTX ISA, tcgen05.cp"),
-    Reread("tcgen05.mma", doc="PTX ISA, tcgen05.mma"),
+    Reread("tcgen05.cp", lambda s, at: (_described(at, s.operands[1]),), doc="PTX ISA, tcgen05.cp"),
+    Reread("tcgen05.mma", _product, doc="PTX ISA, tcgen05.mma"),
 )
