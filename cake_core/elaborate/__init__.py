@@ -140,6 +140,7 @@ class Elaborator(Expressions, Operations, Outside, Contracts, Pairs, Guards, Gro
         with self.sink.collecting(span=k.cluster.span if k.cluster else None):
             if k.cluster is not None:
                 clauses.append(self._cluster(k))
+        self.few_contracts(k)
         self._ranges(k)
         params = tuple(p for p in map(self._param, k.params) if p is not None)
         requires = self._requires(k)

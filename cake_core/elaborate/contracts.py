@@ -11,7 +11,7 @@ from dataclasses import replace
 from cake_core.diagnostics import fail
 from cake_core.elaborate.reach import holds
 from cake_core.elaborate.typing import described, literal
-from cake_core.ir.nodes import Assume, Bool, Call, Expr, Kernel, Name
+from cake_core.ir.nodes import Assume, Bool, Call, Expr, Kernel, Name, Require
 from cake_core.ir.types import BOOL, Level, Scalar, Tile, Unknown
 
 #: Statements about an input: kinds of its elements, its rank (None: any), what it says.
@@ -21,8 +21,23 @@ CONTRACTS = {
 }
 
 
+#: `require`s and `assume`s of one kernel: what reads them compares them with one another.
+MOST = 256
+
+
 class Contracts:
     """Mixed into the elaborator. `in_contract`: elements of inputs are read by the host, as they stand."""
+
+    def few_contracts(self, k: Kernel) -> None:
+        """Raises CakeError where there are more than anything could be proved by."""
+        written = [e for c in k.clauses if isinstance(c, Require | Assume) for e in c.exprs]
+        if len(written) > MOST:
+            raise fail(
+                "type/too-many-contracts",
+                f"kernel '{k.name}' has {len(written)} conditions in `require` and `assume`; at most {MOST} are read",
+                written[MOST].span,
+                fix="leave out those that others imply",
+            )
 
     def _assumes(self, k: Kernel) -> tuple[Assume, ...]:
         out, written = [], []

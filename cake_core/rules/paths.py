@@ -22,8 +22,9 @@ from cake_core.rules.terms import names_in
 
 #: Conditions that are followed both ways at once; more are joined where they meet.
 MAX_ASSUMED = 5
-#: Trips of a loop with constant bounds that are followed one by one.
+#: Trips of a loop with constant bounds that are followed one by one, and of all such loops around a statement together.
 FEW = 3
+FEW_IN_ALL = 27
 START = "start"
 
 RANK = {str(By.LEADER): 1, str(By.WARP_LEADERS): 2, str(By.ALL): 3}
@@ -85,6 +86,7 @@ class _Flow:
     met: set[tuple] = field(default_factory=set)
     acts: dict[str, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
     changed: bool = False
+    copies: int = 1  # of the statement at hand, in loops that are followed trip by trip
     came: dict[tuple, dict[str, bool]] = field(default_factory=dict)  # by named barrier and role: whether it has passed when it comes there
     known: dict[tuple, dict[str, bool]] = field(default_factory=dict)  # the same, as the round before left it
     decided: dict[tuple, bool] = field(default_factory=dict)
@@ -139,9 +141,11 @@ class _Flow:
 
     def loop(self, node: Loop | While, state: State, assumed: dict[Expr, bool]) -> State:
         times = trips(node)
-        if times is not None and times <= FEW:
+        if times is not None and times <= FEW and self.copies * times <= FEW_IN_ALL:
+            self.copies *= max(times, 1)
             for _ in range(times):
                 state = self.block(node.body, state, assumed)
+            self.copies //= max(times, 1)
             return state
         entry = state
         while True:

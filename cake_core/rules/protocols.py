@@ -14,7 +14,7 @@ from cake_core.facts.schema import Block, Branch, Event, Loop, While
 from cake_core.frozen import frozen
 from cake_core.rules.automaton import Automaton, automaton
 from cake_core.rules.matching import fits
-from cake_core.rules.paths import FEW, trips
+from cake_core.rules.paths import FEW, FEW_IN_ALL, trips
 from cake_core.rules.schema import Protocol
 
 
@@ -46,6 +46,7 @@ class _Run:
     machine: Automaton
     found: dict[tuple, Broken] = field(default_factory=dict)
     undecided: str = ""
+    copies: int = 1  # of the statement at hand, in loops that are followed trip by trip
     named: dict[str, list[tuple[str, Row]]] = field(default_factory=dict)  # events of the automaton by event of the text
 
     def __post_init__(self) -> None:
@@ -85,9 +86,11 @@ class _Run:
 
     def loop(self, node: Loop | While, states: States) -> States:
         times = trips(node)
-        if times is not None and times <= FEW:
+        if times is not None and times <= FEW and self.copies * times <= FEW_IN_ALL:
+            self.copies *= max(times, 1)
             for _ in range(times):
                 states = self.block(node.body, states)
+            self.copies //= max(times, 1)
             return states
         entry = states
         while True:

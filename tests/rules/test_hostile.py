@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,37 @@ def test_no_mangled_file_ends_in_anything_but_findings_with_a_place(data):
             assert render(error.diagnostics, (), form)
     finally:
         path.unlink()
+
+
+# --- kernels -----------------------------------------------------------------------------------------------------
+
+
+def nested(depth: int, innermost: str, inside: str) -> str:
+    heads = "".join(f"    for i{n} in 0 .. 2 {{\n" for n in range(depth))
+    return f"{heads}    for last in {innermost} {{\n{inside}    }}\n" + "    }\n" * depth
+
+
+PATH = HEAD + "from: start\nto: end\nmust_pass: {meet: {scope: warp}}\n" + MESSAGE
+ONCE = HEAD + "shape: protocol\nresource: {kernel: {}}\nevents: {sync: {meet: {scope: warp}}}\nautomaton: sync+\n" + MESSAGE
+
+
+@pytest.mark.parametrize("text", [PATH, ONCE], ids=["path", "protocol"])
+@pytest.mark.parametrize("depth", [2, 6, 40])
+@pytest.mark.parametrize("innermost, outcome", [("0 .. 2", Outcome.PROVED), ("0 .. N", Outcome.VIOLATED)])
+def test_loops_in_loops_cost_no_more_than_their_text(tmp_path, rows_from, text, depth, innermost, outcome):
+    """Followed trip by trip, forty loops of two trips would be 2^40 ways; and a loop of two trips runs, however it is followed."""
+    (rule,) = pack_rules(tmp_path, r=text)
+    start = time.process_time()
+    (found,) = judge([rule], rows_from(DERIVED % nested(depth, innermost, "    warp.sync\n")))
+    assert found.outcome is outcome and time.process_time() - start < SECONDS
+
+
+def test_contracts_are_bounded_in_number(rows_from):
+    """What reads them compares them with one another; 3000 took a minute."""
+    text = DERIVED % "    warp.sync\n"
+    said = lambda n: text.replace("{\n", "".join(f"  require N > {i - 5000}\n" for i in range(n)) + "{\n", 1)  # noqa: E731
+    assert len(rows_from(said(256)).facts.requires) == 256
+    with pytest.raises(CakeError) as error:
+        rows_from(said(3000))
+    (d,) = error.value.diagnostics
+    assert (d.code, d.span.line) == ("type/too-many-contracts", 4 + 256) and "3000 conditions" in d.message
