@@ -76,7 +76,9 @@ def selected(packs: tuple[Pack, ...], suite: str = DEFAULT) -> tuple[Rule, ...]:
 
 
 def _fits(rule: Rule, selector) -> bool:
-    """Whether a selector takes a rule: a deprecated one wherever it takes a stable one, since it still has to hold."""
+    """Whether a selector takes a rule: a deprecated one wherever it takes a stable one, since it still has to hold; a draft only where it says so."""
+    if rule.status is Status.DRAFT and "status" not in selector:
+        return False
     return all(
         value == str(getattr(rule, key)) or key == "status" and value == "stable" and rule.status is Status.DEPRECATED
         for key, value in selector.items()
@@ -111,6 +113,7 @@ def _levels(packs: tuple[Pack, ...], rules: dict[str, Rule], said: Settings, sin
         for rule in [r for r in rules.values() if r.id.startswith(f"{s.name}/") and not (firm(r) and lower(s.level, r))]:
             rules[rule.id] = replace(rule, level=s.level)
     own = {r.id: r for p in packs for r in p.rules}
+    _said_once(packs, said, sink)
     for s in (s for s in said.levels if s not in whole):
         if (rule := _rule(packs, s.name, s.span, sink)) is None:
             continue
@@ -125,6 +128,16 @@ def _levels(packs: tuple[Pack, ...], rules: dict[str, Rule], said: Settings, sin
         elif s.level is not Level.OFF or rule.id in rules:
             rules[rule.id] = replace(rules.get(rule.id, rule), level=s.level)
     return tuple(w for w in (_waived(packs, rules, w, sink) for w in said.waivers) if w is not None)
+
+
+def _said_once(packs: tuple[Pack, ...], said: Settings, sink: Sink) -> None:
+    """A rule may be named by two names, of which one is old."""
+    names = [(s.name, s.span) for s in said.levels if "/" in s.name] + [(w.rule, w.span) for w in said.waivers]
+    seen: dict[str, str] = {}
+    for name, span in names:
+        rule = named(packs, name).rule
+        if rule is not None and seen.setdefault(rule.id, name) != name:
+            sink.error("config/value", f"the level of '{rule.id}' is said twice, as '{seen[rule.id]}' and as '{name}'", span, fix="leave one out")
 
 
 def _lowered_whole(s: Setting, rules: Iterable[Rule], sink: Sink) -> None:
