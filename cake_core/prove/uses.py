@@ -65,7 +65,7 @@ def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
 
 
 def memories(access: Access, agent: Agent, pair: bool) -> tuple[int, ...]:
-    """Ranks of the CTAs whose memory an access touches: an engine that serves a pair of CTAs touches that of both (PTX ISA, tcgen05, CTA pair)."""
+    """Ranks of the CTAs whose memory an access touches: an engine that serves a pair of CTAs touches that of both (PTX ISA, CTA pairs of the fifth generation tensor cores)."""
     if isinstance(access.completion, WithBytes) and access.mode is Mode.WRITE and access.completion.mask is not None:
         return destinations(access.completion, agent)
     if access.cta is None and pair and isinstance(access.completion, WithCommit):
