@@ -1,0 +1,144 @@
+"""What is kept of a text, where control goes, and what ends the reading of a thread."""
+
+from __future__ import annotations
+
+import pytest
+
+from cake_core.ptx.acts import Act, Reread, met
+from cake_core.ptx.reader import read
+from cake_core.reread.flow import NotFollowed, blocks_of, meetings
+from cake_core.reread.threads import Run, coded
+
+
+def entry(body: str):
+    return read(".visible .entry k(\n  .param .b32 arg_N\n)\n.reqntid 32, 1, 1\n{\n" + body + "\n}\n")
+
+
+def fails(s, at):
+    raise IndexError("no such thing")
+
+
+REREADS = {
+    "act": Reread("act", lambda s, at: (met(at.value(s.operands[0]), 0),)),
+    "sets": Reread("sets", lambda s, at: at.give(s.operands[0], at.lane) or (), acts=False, writes=True),
+    "fails": Reread("fails", fails),
+    "act.not": Reread("act.not"),
+}
+
+
+def run(body: str, n: int | None = 3, lane: int = 0, told: dict | None = None) -> list[Act]:
+    code = coded(entry(body), REREADS)
+    assert not code.unread, code.unread
+    r = [None] * len(code.slots)
+    for slot, number in code.constants:
+        r[slot] = number
+    r[code.slots["arg_N"]] = n
+    done = Run(code, r, 0, lane, 32, lambda address, size: None, (), told={} if told is None else told)
+    return [s.act.at for s in done.go()]
+
+
+LOOP = """
+  ld.param.b32 %r0, [arg_N];
+  mov.b32 %r1, 0;
+  setp.le.s32 %p0, %r0, 0;
+  @%p0 bra $end;
+$loop:
+  act %r1;
+  add.s32 %r1, %r1, 1;
+  setp.lt.s32 %p1, %r1, %r0;
+  @%p1 bra $loop;
+$end:
+  act 100;
+  ret;
+"""
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_a_loop(n):
+    assert run(LOOP, n) == [*range(n), 100]
+
+
+def test_a_trip_count_that_is_not_known():
+    with pytest.raises(NotFollowed, match="what a branch goes by is not known") as raised:
+        run(LOOP, None)
+    assert raised.value.line is not None
+
+
+def test_a_branch_that_decides_nothing_is_passed():
+    """Its way is not known, and does not matter."""
+    body = "  ld.global.f32 %f0, [%d9];\n  setp.lt.f32 %p0, %f0, 0f00000000;\n  @%p0 bra $else;\n  add.f32 %f0, %f0, %f0;\n$else:\n  act 1;\n  ret;"
+    assert run(body) == [1]
+
+
+def test_a_loop_that_decides_nothing_is_passed():
+    assert run("$again:\n  ld.global.b32 %r0, [%d9];\n  setp.eq.s32 %p0, %r0, 0;\n  @%p0 bra $again;\n  act 1;\n  ret;") == [1]
+
+
+def test_a_register_that_both_ways_write():
+    """A branch over what an act reads decides something."""
+    body = (
+        "  ld.global.b32 %r0, [%d9];\n  setp.eq.s32 %p0, %r0, 0;\n  mov.b32 %r1, 1;\n  @%p0 bra $else;\n  mov.b32 %r1, 2;\n$else:\n  act %r1;\n  ret;"
+    )
+    with pytest.raises(NotFollowed, match="what a branch goes by"):
+        run(body)
+
+
+def test_guards():
+    body = "  ld.param.b32 %r0, [arg_N];\n  setp.eq.s32 %p0, %r0, 3;\n  @%p0 act 1;\n  @!%p0 act 2;\n  @%p0 ret;\n  act 3;\n  ret;"
+    assert run(body, 3) == [1]
+    assert run(body, 4) == [2, 3]
+
+
+def test_a_guard_that_is_not_known():
+    with pytest.raises(NotFollowed, match="is guarded by is not known"):
+        run("  setp.lt.f32 %p0, %f0, %f1;\n  @%p0 act 1;\n  ret;")
+
+
+def test_an_operand_that_is_not_known():
+    with pytest.raises(NotFollowed, match="goes by is not known"):
+        run("  ld.global.b32 %r0, [%d9];\n  act %r0;\n  ret;")
+
+
+def test_one_known_side_may_decide():
+    known = "  ld.param.b32 %r0, [arg_N];\n  setp.eq.s32 %p0, %r0, 3;\n  setp.lt.f32 %p1, %f0, %f1;\n"
+    assert run(known + "  or.pred %p2, %p0, %p1;\n  @%p2 act 1;\n  ret;", 3) == [1]
+    assert run(known + "  and.pred %p2, %p1, %p0;\n  @%p2 act 1;\n  ret;", 4) == []
+    assert run(known + "  selp.b32 %r1, 5, 6, %p0;\n  selp.b32 %r2, %r1, 5, %p1;\n  act %r2;\n  ret;", 3) == [5]
+
+
+def test_what_lane_0_tells():
+    body = "  sets %r0;\n  add.s32 %r1, %r0, 7;\n  shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n  act %r2;\n  ret;"
+    told: dict = {}
+    assert run(body, lane=0, told=told) == [7]
+    assert run(body, lane=31, told=told) == [7]
+
+
+def test_a_reading_that_fails():
+    with pytest.raises(NotFollowed, match="the reading of 'fails' failed at 'fails.so': IndexError"):
+        run("  fails.so;\n  ret;")
+
+
+def test_a_thread_that_does_not_end():
+    with pytest.raises(NotFollowed, match="runs through more than"):
+        run("$again:\n  act 1;\n  bra $again;")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "unread"), [("acme.x", True), ("act.not.x", False), ("st.async.b32", True), ("fma.rn.f32", False), ("popc.b32", False)]
+)
+def test_opcodes_that_nobody_reads(opcode, unread):
+    assert (opcode in coded(entry(f"  {opcode} %r0, %r1;\n  ret;"), REREADS).unread) == unread
+
+
+@pytest.mark.parametrize("branch", ["bra $nowhere", "brx.idx %r0, $table", "call $other"])
+def test_control_that_is_not_followed(branch):
+    with pytest.raises(NotFollowed):
+        blocks_of(entry(f"  {branch};\n  ret;"))
+
+
+def test_where_ways_meet():
+    blocks = blocks_of(entry("  @%p0 bra $a;\n  @%p1 bra $b;\n  act 1;\n$b:\n  act 2;\n  bra $end;\n$a:\n  act 3;\n$end:\n  ret;"))
+    meetings(blocks)
+    first, second = blocks[0], blocks[1]
+    assert blocks[first.meets].branch.opcode == "ret"
+    assert blocks[second.meets].statements[0].text == "2"
