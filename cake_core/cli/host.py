@@ -25,6 +25,11 @@ def registry():
     return load_registry(disabled=_disabled)
 
 
+def offered() -> frozenset[str]:
+    """What the architectures that are installed offer, all of them together."""
+    return frozenset().union(*(registry().architecture(name, None).capabilities for name in registry().architectures))
+
+
 @cache
 def plugin_commands() -> dict:
     """Commands of plugins by name. Without a stranger's plugin there are none, and none is loaded to find out."""

@@ -25,12 +25,25 @@ class Judged:
     def book(self):
         """The rules (`Rulebook`). Raises CakeError."""
         book = rules_of(self.packs, self.preview, self.suite, self.rules)
+        book = replace(book, notes=(*book.notes, *misspelt(book)))
         if not self.locked:
             return book
         from cake_core.rules.lock import FILE, held
         from cake_core.rules.settings import project
 
         return replace(book, lock=held(book.packs, project() / FILE))
+
+
+def misspelt(book) -> list:
+    """Warnings of judged rules whose capability is nearly one that an installed architecture offers. All architectures are loaded for it, so
+    those of built-in packs, which tests look at, are not asked."""
+    from cake_core.cli.host import offered
+    from cake_core.rules.offered import unoffered
+    from cake_core.rules.packs import DISTRIBUTION
+
+    ours = {p.name for p in book.packs if p.distribution.partition(" ")[0] == DISTRIBUTION}
+    asking = [r for r in book.rules if r.capabilities and r.pack not in ours]
+    return list(unoffered(asking, offered(), misspelt=True)) if asking else []
 
 
 OPTIONS = (

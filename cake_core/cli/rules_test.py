@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.host import registry
+from cake_core.cli.host import offered, registry
 from cake_core.cli.output import print_findings, progress
 from cake_core.cli.rules import JSON, PACKS, book_of, chosen
 
@@ -39,6 +39,7 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, jobs: 
     A bad text breaks its rule and is told as its '.diag' says, a good one reaches and keeps it, and one of each differ in one statement.
     """
     from cake_core.prove.beside import cores
+    from cake_core.rules.offered import unoffered
 
     rules = chosen(book_of(packs, as_json), which)
     trials = []
@@ -46,7 +47,7 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, jobs: 
         for t in _trials(rules, jobs or cores(), update):
             on_step(t.rule.id)
             trials.append(t)
-    findings = [d for t in trials for d in t.findings]
+    findings = [*unoffered(rules, offered()), *(d for t in trials for d in t.findings)]
     if as_json:
         print_findings(findings, {}, "json", rules=[_record(t) for t in trials])
     else:

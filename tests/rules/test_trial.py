@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from cake_core.cli.app import app
-from cake_core.rules import Outcome, judge, load_rule
+from cake_core.cli.host import offered
+from cake_core.rules import Outcome, judge, load_rule, rulebook
+from cake_core.rules.offered import unoffered
 from cake_core.rules.probes import probe
 from cake_core.rules.trial import trial
 
@@ -192,3 +194,33 @@ def test_rules_are_listed(folder):
 def test_a_name_that_is_not_there_is_usage(folder):
     assert cake("test", "nowhere").exit_code == 2
     assert cake("test", "--pack", "/nowhere").exit_code == 3
+
+
+APPLIES = "applies: {capability: [CAPABILITY]}\n"
+
+
+@pytest.mark.parametrize(
+    "word, told, fix", [("tmma", True, "did you mean 'tma'?"), ("clutser", True, "did you mean 'cluster'?"), ("quantum", False, "install the architecture")]
+)
+def test_a_capability_that_no_architecture_offers_is_told(folder, tmp_path, word, told, fix):
+    """An error beside the rule's texts; where rules are judged, a warning if it is misspelt, and nothing if it may be another architecture's."""
+    root = folder(rule__yaml=RULE + APPLIES.replace("CAPABILITY", word), bad_one__cake=BAD, good_two__cake=GOOD)
+    tested = cake("test", "acme", "--pack", str(root), "-j", "1")
+    assert tested.exit_code == 3 and "error[rules/capability]" in tested.output and f"offers '{word}'" in tested.output and fix in tested.output
+    text = tmp_path / "k.cake"
+    text.write_text(GOOD)
+    for command in ("check", "build"):
+        found = CliRunner().invoke(app, [command, str(text), "--pack", str(root), *(["-o", str(tmp_path / "out")] if command == "build" else [])])
+        assert found.exit_code == 0 and ("warning[rules/capability]" in found.output) is told
+
+
+def test_a_capability_that_some_architecture_offers_is_not_told(folder, tmp_path):
+    root = folder(rule__yaml=RULE + APPLIES.replace("CAPABILITY", "tma"), bad_one__cake=BAD, good_two__cake=GOOD)
+    assert "rules/capability" not in cake("test", "acme", "--pack", str(root), "-j", "1").output
+    text = tmp_path / "k.cake"
+    text.write_text(GOOD.replace("sm90", "sm80"))
+    assert "rules/capability" not in CliRunner().invoke(app, ["check", str(text), "--pack", str(root)]).output
+
+
+def test_what_built_in_rules_ask_of_targets_some_target_offers():
+    assert list(unoffered(rulebook().rules, offered())) == []
