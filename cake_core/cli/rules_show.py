@@ -22,7 +22,7 @@ Examples:
 def command(id: str, packs: tuple[str, ...], as_json: bool) -> int:
     """Show the rule ID as it was read: what it matches in words, its expressions as written, what it proves, its texts."""
     from cake_core.diagnostics.json import dumps
-    from cake_core.rules.page import page, record
+    from cake_core.rules.page import going, page, record
 
     found = page(one(book_of(packs, as_json), id))
     if as_json:
@@ -31,6 +31,8 @@ def command(id: str, packs: tuple[str, ...], as_json: bool) -> int:
     r, whole = found.rule, record(found)
     head = ("title", "kind", "level", "status", "precision", "category", "since", "owner", "shape")
     rows = [(k, whole[k]) for k in head]
+    rows += [("deprecated", said)] if (said := going(r)) else []
+    rows += [("related", f"{x['id']}, {x['type']}") for x in whole["related"]]
     rows += [("pack", f"{r.pack} {r.version}"), ("file", whole["path"])]
     rows += [("applies", f"where the target offers {', '.join(r.capabilities)}" if r.capabilities else "to every target")]
     rows += [("covers", ", ".join(r.covers))] if r.covers else []

@@ -9,7 +9,8 @@ from difflib import SequenceMatcher, unified_diff
 from pathlib import Path as File
 
 from cake_core.frozen import frozen
-from cake_core.rules.schema import Path, Pattern, Protocol, Relation, Rule
+from cake_core.rules.names import deprecation
+from cake_core.rules.schema import Path, Pattern, Protocol, Relation, Rule, Status
 from cake_core.rules.strict import Mapping, Node, Scalar, Sequence, read
 
 #: Keys whose values are expressions or patterns, in the order in which they are read.
@@ -93,6 +94,9 @@ def record(page: Page) -> dict:
         "applies": {"capability": list(r.capabilities)},
         "covers": list(r.covers),
         "tags": list(r.tags),
+        "until": r.until or None,
+        "replaced_by": r.replaced_by or None,
+        "related": [{"id": id, "type": type} for type, id in r.related],
         "references": [{"title": title, "url": url} for title, url in r.references],
         "budget": {"rlimit": r.rlimit},
         "path": str(r.path),
@@ -110,6 +114,7 @@ def explained(page: Page) -> str:
     parts = [
         f"{r.id}: {r.title}",
         f"{r.kind} rule, level {r.level}, {r.status} since {r.since}, precision {r.precision}{by}, owner {r.owner}",
+        *_block("Deprecated", going(r)),
         *_block("What is wrong and why", r.why),
         *_block("It matches", "\n".join(page.matches)),
     ]
@@ -121,10 +126,19 @@ def explained(page: Page) -> str:
         *_block("Not decided", r.limits),
         *_block("Applies where the target offers", ", ".join(r.capabilities)),
         *_block("Proves, with all others that cover it", ", ".join(r.covers)),
+        *_block("Related rules", "\n".join(f"{id}, {type}" for type, id in r.related)),
         *_block("References", "\n".join(f"{title}{f', {url}' if url else ''}" for title, url in r.references)),
         *_block("Tests", ", ".join(e.name for e in (*page.bad, *page.good, *page.gaps))),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def going(rule: Rule) -> str:
+    """Of a deprecated rule, how long it stays and what to use."""
+    if rule.status is not Status.DEPRECATED:
+        return ""
+    said, _, instead = deprecation(rule)
+    return "; ".join(part for part in (said, instead) if part)
 
 
 def _block(title: str, text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -296,3 +297,8 @@ def test_a_deprecated_rule_is_judged_until_it_is_gone(pack):
     assert {"acme/warps", "acme/other"} <= {r.id for r in selected(found)}
     of = named(found, "acme/warps")
     assert of.rule.id == "acme/warps" and "version 0.4 of the pack 'acme' is without it" in of.said and of.fix == "use 'acme/other' instead"
+    shown = cake("rules", "show", "acme/warps", "--pack", root)
+    assert "deprecated rule 'acme/warps' is deprecated: version 0.4" in " ".join(shown.output.split())
+    assert "use 'acme/other' instead" in " ".join(cake("explain", "acme/warps", "--pack", root).output.split())
+    record = json.loads(cake("rules", "show", "acme/warps", "--pack", root, "--json").output)["rule"]
+    assert (record["until"], record["replaced_by"]) == ("0.4", "acme/other")
