@@ -300,5 +300,5 @@ def test_a_deprecated_rule_is_judged_until_it_is_gone(pack):
     shown = cake("rules", "show", "acme/warps", "--pack", root)
     assert "deprecated rule 'acme/warps' is deprecated: version 0.4" in " ".join(shown.output.split())
     assert "use 'acme/other' instead" in " ".join(cake("explain", "acme/warps", "--pack", root).output.split())
-    record = json.loads(cake("rules", "show", "acme/warps", "--pack", root, "--json").output)["rule"]
+    record = json.loads(cake("rules", "show", "acme/warps", "--pack", root, "--json").stdout)["rule"]
     assert (record["until"], record["replaced_by"]) == ("0.4", "acme/other")
