@@ -49,9 +49,9 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], corpora: tuple[str, 
     columns = ("rule", "texts", "reached", "findings", "unknown", "checks", "steps", "question", "budget", "most in")
     table("The most expensive rules", columns, rows[:MOST], "question: the largest one of 95% of the texts, in steps")
     unknown = [s.rule.id for s in found if s.unknown]
-    click.echo(
-        f"{len(found)} rules, {sum(s.texts for s in found)} times judged, {sum(s.findings for s in found)} findings, {sum(s.unknown for s in found)} unknown, {sum(s.steps for s in found)} steps"
-    )
+    totals = ((len(found), "rule"), (sum(s.texts for s in found), "time"), (sum(s.findings for s in found), "finding"))
+    rules, times, findings = (f"{n} {what}{'s' if n != 1 else ''}" for n, what in totals)
+    click.echo(f"{rules}, {times} judged, {findings}, {sum(s.unknown for s in found)} unknown, {sum(s.steps for s in found)} steps")
     if unknown:
         click.echo(f"not decided somewhere: {', '.join(sorted(unknown))}")
     return exits.CLEAN

@@ -64,7 +64,8 @@ def changes(old: Rule, new: Rule) -> tuple[Change, ...]:
         *_covers(old, new),
         *_budget(old, new),
     ]
-    if (direction := judged(old, new)) is not Direction.SAME:
+    direction = judged(old, new)
+    if direction is not Direction.SAME or _keys(old) != _keys(new):
         out.append(Change(_part(old, new), direction, _SAID[direction]))
     if not out and _words(old) != _words(new):
         out.append(Change("words", Direction.WORDS, "what it says, or who answers for it"))
@@ -75,6 +76,7 @@ _SAID = {
     Direction.LOOSER: "it now judges less: what violates the new version violated the old one, and not the other way round",
     Direction.UNKNOWN: "it is not shown that what violated the old version violates the new one, and this counts as looser",
     Direction.TIGHTER: "what violated the old version violates the new one, which judges more",
+    Direction.SAME: "written otherwise; the same violates it",
 }
 
 
@@ -119,10 +121,9 @@ def _listed(names: set[str]) -> str:
 
 
 def _part(old: Rule, new: Rule) -> str:
-    """The keys in which the two differ, as written."""
+    """The keys in which the two differ, their definitions written out."""
     a, b = _keys(old), _keys(new)
-    parts = sorted(k for k in a.keys() | b.keys() if a.get(k) != b.get(k))
-    return ", ".join(parts) or "define"
+    return ", ".join(sorted(k for k in a.keys() | b.keys() if a.get(k) != b.get(k))) or "define"
 
 
 def _keys(rule: Rule) -> dict[str, object]:
@@ -130,21 +131,29 @@ def _keys(rule: Rule) -> dict[str, object]:
         case Relation(match, where, assume, require):
             return {
                 "match": tuple((n, _pattern(p)) for n, p in match),
-                **{k: key(v, []) for k, v in {"where": where, "assume": assume, "require": require}.items()},
+                **{k: _written(v, rule) for k, v in {"where": where, "assume": assume, "require": require}.items()},
             }
         case Path(start, end, passes, of, where, hand_offs, met):
             within = "kernel" if hand_offs else "agent"
             patterns = {"from": _pattern(start), "to": _pattern(end), "must_pass": tuple(map(_pattern, passes))}
-            return {**patterns, "of": of, "within": within, "met": met, "where": key(where, [])}
+            return {**patterns, "of": of, "within": within, "met": met, "where": _written(where, rule)}
         case Protocol(resource, events, text, where, _):
-            return {"resource": _pattern(resource), "events": tuple((n, _pattern(p)) for n, p in events), "automaton": text, "where": key(where, [])}
+            return {
+                "resource": _pattern(resource),
+                "events": tuple((n, _pattern(p)) for n, p in events),
+                "automaton": text,
+                "where": _written(where, rule),
+            }
     raise AssertionError(type(rule.shape).__name__)
+
+
+def _defined(rule: Rule) -> tuple:
+    return tuple((n, d.of, key(d.body, [])) for n, d in sorted(rule.definitions.items()))
 
 
 def edited(old: Rule, new: Rule) -> bool:
     """Whether what is judged is written in another way, be it the same or not."""
-    a, b = (tuple((n, d.of, key(d.body, [])) for n, d in sorted(r.definitions.items())) for r in (old, new))
-    return _keys(old) != _keys(new) or old.capabilities != new.capabilities or a != b and judged(old, new) is not Direction.SAME
+    return _keys(old) != _keys(new) or old.capabilities != new.capabilities
 
 
 def _pattern(p: Pattern) -> tuple:
@@ -161,6 +170,8 @@ def _words(rule: Rule) -> tuple:
 
 
 def _written(node, rule: Rule) -> tuple:
+    if node is None:
+        return ()
     try:
         return key(Inliner(rule.definitions).of(node, {}), [])
     except TooLarge:
@@ -172,6 +183,8 @@ def _written(node, rule: Rule) -> tuple:
 
 def judged(old: Rule, new: Rule) -> Direction:
     """How what the new version finds wrong lies to what the old one did."""
+    if _keys(old) == _keys(new) and _defined(old) == _defined(new):
+        return Direction.SAME  # of expressions too large to be compared this is seen too
     try:
         match old.shape, new.shape:
             case Relation(), Relation():

@@ -113,7 +113,8 @@ def _noted(pair: Pair, pack: Compared) -> bool:
     before = pack.old.pack.soundness if pack.old is not None else ()
     own = pack.new.pack
     ids = {pair.id, *((pair.new.id,) if pair.new is not None else ())}
-    return any(n.version == own.version and ids & set(n.rules) and len(n.note) >= NOTE and n not in before for n in own.soundness)
+    said = {n.note for n in before}
+    return any(n.version == own.version and ids & set(n.rules) and len(n.note) >= NOTE and n.note not in said for n in own.soundness)
 
 
 def _tests(pair: Pair, pack: Compared) -> Iterator[Diagnostic]:
@@ -122,7 +123,8 @@ def _tests(pair: Pair, pack: Compared) -> Iterator[Diagnostic]:
         return
     touched = [(n, how) for n, how in pair.texts if how != "new" and n.endswith((".cake", ".diag"))]
     both = edited(pair.old, pair.new)
-    if not touched or pair.fate is Fate.RENAMED and not both:
+    told = all(n.endswith(".diag") for n, _ in touched)  # what is told has the words, and the name, of the rule
+    if not touched or not both and (pair.fate is Fate.RENAMED or pair.fate is Fate.WORDS and told):
         return
     named = ", ".join(f"'{n}' is {how}" for n, how in touched)
     yield Diagnostic(
@@ -131,7 +133,9 @@ def _tests(pair: Pair, pack: Compared) -> Iterator[Diagnostic]:
         _at(pack, f"rules/{pair.new.id.partition('/')[2]}/{touched[0][0]}"),
         Severity.ERROR if both else Severity.WARNING,
         why="with both changed nothing is left that shows what the rule found" if both else None,
-        fix="leave the texts as they are and add new ones; what is told of them may change by itself" if both else None,
+        fix="leave the texts as they are and add new ones; make two changes of it where old ones are wrong"
+        if both
+        else "look at each: they are the rule's tests",
     )
 
 

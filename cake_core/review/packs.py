@@ -20,6 +20,7 @@ class Fate(StrEnum):
     LOOSENED = "loosened"
     TIGHTENED = "tightened"
     UNKNOWN = "unknown"
+    REWRITTEN = "rewritten"
     WORDS = "only words"
     TEXTS = "only texts"
     SAME = "same"
@@ -54,7 +55,7 @@ class Pair:
         match self.fate:
             case Fate.SAME:
                 return Step.NONE
-            case Fate.WORDS | Fate.TEXTS:
+            case Fate.WORDS | Fate.TEXTS | Fate.REWRITTEN:
                 return Step.PATCH
             case Fate.REMOVED | Fate.RENAMED | Fate.LOOSENED | Fate.UNKNOWN if binding(self.old):
                 return Step.MAJOR
@@ -74,6 +75,7 @@ _FATES = {
     Direction.LOOSER: Fate.LOOSENED,
     Direction.UNKNOWN: Fate.UNKNOWN,
     Direction.TIGHTER: Fate.TIGHTENED,
+    Direction.SAME: Fate.REWRITTEN,
     Direction.WORDS: Fate.WORDS,
 }
 

@@ -1,0 +1,480 @@
+"""`cake rules review` on branches of a repository: honest changes are accepted, and each dishonest one is refused for its own reason."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from .conftest import BAD, DEFINED, GOOD, SMALL
+
+NOTE = "roles of five instances and more are of another kind, nothing is shared there"
+NEW = SMALL.replace("small-role", "many-instances").replace("r.warps > 1", "r.instances < 2").replace("is small", "has instances")
+TWO = GOOD.replace("role a: 2 warps", "role a[2]: 2 warps")
+
+
+def reviewed(cake, *more: str) -> tuple[dict, dict[str, set[str]]]:
+    result = cake("review", "--base", "main", "--json", "-j1", *more)
+    assert "Traceback" not in result.output and result.exit_code in (0, 1, 3), result.output
+    found = json.loads(result.output)
+    codes: dict[str, set[str]] = {"error": set(), "warning": set()}
+    for d in found["diagnostics"]:
+        codes[d["severity"]].add(d["code"])
+    assert (result.exit_code == 0) == (found["review"]["verdict"] == "accepted") == (not codes["error"])
+    return found, codes
+
+
+def fates(found: dict) -> dict[str, str]:
+    return {r["rule"]: r["is"] for p in found["review"]["packs"] for r in p["rules"]}
+
+
+# --- honest ------------------------------------------------------------------------------------------------------
+
+
+def nothing(repo):
+    (repo.root / "README.md").write_text("Rules, many.\n")
+    return {}
+
+
+def words(repo):
+    repo.change("rules/small-role/rule.yaml", "why: It is.", "why: One warp is not enough.")
+    repo.goldens("small-role")
+    repo.version("1.2.1")
+    return {"acme/small-role": "only words"}
+
+
+def the_same_otherwise(repo):
+    repo.change("rules/small-role/rule.yaml", "require: r.warps > 1", "require: not (r.warps <= 1)")
+    repo.version("1.2.1")
+    return {"acme/small-role": "rewritten"}
+
+
+def a_definition_of_its_own(repo):
+    repo.change("rules/few-warps/rule.yaml", "enough(r)", "r.warps > 1")
+    repo.version("1.2.1")
+    return {"acme/few-warps": "rewritten"}
+
+
+def tighter(repo):
+    repo.change("rules/small-role/rule.yaml", "require: r.warps > 1", "require: r.warps > 1 and r.instances < 9")
+    repo.version("1.3.0")
+    return {"acme/small-role": "tightened"}
+
+
+def looser_with_a_note(repo):
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.version("2.0.0", NOTE, "acme/small-role")
+    return {"acme/small-role": "loosened"}
+
+
+def a_new_rule(repo):
+    repo.rule("many-instances", NEW, bad_two=TWO, good_one=GOOD)
+    repo.goldens("many-instances")
+    repo.version("1.3.0")
+    return {"acme/many-instances": "added"}
+
+
+def one_removed(repo):
+    shutil.rmtree(repo.pack / "rules" / "few-warps")
+    repo.tombstone("acme/few-warps", "2.0.0")
+    repo.version("2.0.0", "small-role finds all that this one found", "acme/few-warps")
+    return {"acme/few-warps": "removed"}
+
+
+def one_renamed(repo):
+    (repo.pack / "rules" / "few-warps").rename(repo.pack / "rules" / "one-warp")
+    repo.change("rules/one-warp/rule.yaml", "few-warps", "one-warp")
+    repo.goldens("one-warp")
+    repo.tombstone("acme/few-warps", "2.0.0", ", replaced_by: acme/one-warp")
+    repo.version("2.0.0", "nothing but its name is another one", "acme/few-warps")
+    return {"acme/few-warps": "renamed"}
+
+
+def a_draft_promoted(repo):
+    repo.change("rules/drafted/rule.yaml", "status: draft", "status: stable")
+    repo.goldens("drafted")
+    repo.version("1.3.0")
+    return {"acme/drafted": "tightened"}
+
+
+def a_draft_loosened(repo):
+    """It binds nobody yet, so it is no danger: a minor step."""
+    repo.change("rules/drafted/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.version("1.3.0")
+    return {"acme/drafted": "loosened"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        nothing,
+        words,
+        the_same_otherwise,
+        a_definition_of_its_own,
+        tighter,
+        looser_with_a_note,
+        a_new_rule,
+        one_removed,
+        one_renamed,
+        a_draft_promoted,
+        a_draft_loosened,
+    ],
+)
+def test_an_honest_change_is_accepted(change, repo, cake):
+    wanted = change(repo)
+    repo.commit()
+    found, codes = reviewed(cake)
+    assert codes["error"] == set(), found["diagnostics"]
+    assert fates(found) == wanted or set(wanted.items()) <= set(fates(found).items()) and change is a_draft_promoted
+
+
+# --- dishonest ---------------------------------------------------------------------------------------------------
+
+
+def hidden_in_where(repo):
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def require_with_its_bad_text(repo):
+    repo.change("rules/small-role/rule.yaml", "r.warps > 1", "r.warps > 1 or r.instances > 1")
+    repo.rule("small-role", (repo.pack / "rules/small-role/rule.yaml").read_text(), bad_one=BAD.replace("role a:", "role b:"))
+    repo.goldens("small-role")
+    repo.version("2.0.0", NOTE, "acme/small-role")
+    return {"review/tests-edited"}
+
+
+def a_bad_text_taken_away(repo):
+    """What violated the rule does not any more; the text that showed it is gone."""
+    repo.change("rules/small-role/rule.yaml", "match: {r: {role: {}}}", "match: {r: {role: {}}, k: {kernel: {resident: none}}}")
+    for name in ("bad_one.cake", "bad_one.diag"):
+        (repo.pack / "rules" / "small-role" / name).unlink()
+    repo.version("2.0.0", NOTE, "acme/small-role")
+    return {"review/tests-edited", "rules/example"}
+
+
+def renamed_without_a_tombstone(repo):
+    (repo.pack / "rules" / "few-warps").rename(repo.pack / "rules" / "one-warp")
+    repo.change("rules/one-warp/rule.yaml", "few-warps", "one-warp")
+    repo.goldens("one-warp")
+    repo.version("2.0.0", "nothing but its name is another one", "acme/few-warps")
+    return {"review/tombstone"}
+
+
+def removed_without_a_note(repo):
+    shutil.rmtree(repo.pack / "rules" / "few-warps")
+    repo.tombstone("acme/few-warps", "2.0.0")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_tombstone_of_another_version(repo):
+    shutil.rmtree(repo.pack / "rules" / "few-warps")
+    repo.tombstone("acme/few-warps", "1.0.0")
+    repo.version("2.0.0", "small-role finds all that this one found", "acme/few-warps")
+    return {"review/tombstone"}
+
+
+def a_tombstone_taken_away(repo):
+    repo.change("pack.yaml", 'removed: [{id: acme/old, since: "1.0.0", reason: it said what small-role says}]\n', "")
+    repo.version("1.2.1")
+    return {"review/tombstone"}
+
+
+def an_id_used_again(repo):
+    repo.change("pack.yaml", 'removed: [{id: acme/old, since: "1.0.0", reason: it said what small-role says}]\n', "")
+    repo.rule("old", NEW.replace("many-instances", "old"), bad_two=TWO, good_one=GOOD)
+    repo.goldens("old")
+    repo.version("1.3.0")
+    return {"review/id-reused"}
+
+
+def an_agent_without_a_run(repo):
+    repo.change("rules/drafted/rule.yaml", ', run: "17"', "")
+    repo.version("1.2.1")
+    return {"review/provenance"}
+
+
+def an_agent_called_human(repo):
+    repo.change("rules/drafted/rule.yaml", 'kind: agent, run: "17"', "kind: human")
+    repo.version("1.2.1")
+    return {"review/provenance"}
+
+
+def an_agents_rule_that_is_no_draft(repo):
+    author = 'owner: A. Person\nauthors: [{name: rule-agent, kind: agent, run: "18"}]\n'
+    repo.rule("many-instances", NEW.replace("owner: A. Person\n", author), bad_two=TWO, good_one=GOOD)
+    repo.goldens("many-instances")
+    repo.version("1.3.0")
+    return {"review/agent-status"}
+
+
+def no_owner(repo):
+    repo.change("rules/small-role/rule.yaml", "owner: A. Person", 'owner: ""')
+    repo.version("1.2.1")
+    return {"review/owner"}
+
+
+def owned_by_its_agent(repo):
+    repo.change("rules/drafted/rule.yaml", "owner: A. Person", "owner: Rule-Agent")
+    repo.version("1.2.1")
+    return {"review/owner"}
+
+
+def a_lower_level(repo):
+    repo.change("rules/small-role/rule.yaml", "level: error", "level: warning")
+    repo.goldens("small-role")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_lower_status(repo):
+    repo.change("rules/small-role/rule.yaml", "status: stable", "status: preview")
+    repo.goldens("small-role")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_kind_that_may_be_let_pass(repo):
+    repo.change("rules/small-role/rule.yaml", "kind: safety", "kind: style")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_budget_raised(repo):
+    repo.change("rules/small-role/rule.yaml", "why: It is.", "why: It is.\nbudget: {rlimit: 2500000}")
+    repo.version("1.3.0")
+    return {"review/budget"}
+
+
+def a_golden_edited(repo):
+    path = repo.pack / "rules/small-role/bad_one.diag"
+    path.write_text(path.read_text().replace("is small", "is fine"))
+    repo.version("1.2.1")
+    return {"rules/example"}
+
+
+def the_version_as_before(repo):
+    repo.change("rules/small-role/rule.yaml", "title: A role", "title: Any role")
+    return {"review/version"}
+
+
+def a_patch_for_a_new_rule(repo):
+    repo.rule("many-instances", NEW, bad_two=TWO, good_one=GOOD)
+    repo.goldens("many-instances")
+    repo.version("1.2.1")
+    return {"review/version"}
+
+
+def a_version_that_leads_back(repo):
+    repo.change("rules/small-role/rule.yaml", "title: A role", "title: Any role")
+    repo.version("1.1.9")
+    return {"review/version"}
+
+
+def the_default_suite_narrowed(repo):
+    repo.change("pack.yaml", "[{status: stable}]", "[{status: stable, kind: legality}]")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def for_fewer_targets(repo):
+    repo.change("rules/small-role/rule.yaml", "match: {r", "applies: {capability: [tma]}\nmatch: {r")
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_shared_definition(repo):
+    """Neither rule file is touched."""
+    repo.change("pack.yaml", "as: r.warps >= 2", "as: r.warps >= 2 or r.instances > 3")
+    repo.version("1.2.1")
+    return {"review/loosened", "review/version"}
+
+
+def a_note_of_long_ago(repo):
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.change("pack.yaml", 'soundness: [{version: "1.0.0"', 'soundness: [{version: "1.2.0"')
+    repo.version("2.0.0")
+    return {"review/loosened"}
+
+
+def a_note_that_says_nothing(repo):
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.version("2.0.0", "it is fine", "acme/small-role")
+    return {"review/loosened"}
+
+
+def a_category_claimed(repo):
+    repo.change("rules/small-role/rule.yaml", "why: It is.", "why: It is.\ncovers: [deadlock]")
+    repo.version("1.3.0")
+    return {"review/loosened", "review/version"}
+
+
+def a_linked_rule(repo):
+    folder = repo.pack / "rules" / "small-role"
+    folder.rename(repo.root / "elsewhere")
+    folder.symlink_to("../../../elsewhere")
+    repo.version("1.2.1")
+    return {"review/odd-file"}
+
+
+def a_linked_text(repo):
+    path = repo.pack / "rules" / "small-role" / "bad_one.cake"
+    path.rename(repo.root / "bad.cake")
+    path.symlink_to("../../../../bad.cake")
+    repo.version("1.2.1")
+    return {"review/odd-file"}
+
+
+def the_pack_moved_out_of_sight(repo):
+    (repo.root / "tests").mkdir()
+    repo.pack.rename(repo.root / "tests" / "cake_rules_acme")
+    return {"review/tombstone"}
+
+
+def a_rule_without_a_near_miss(repo):
+    repo.rule("many-instances", NEW, bad_two=TWO, good_one=GOOD.replace("warp.sync", "warp.sync\n" * 4))
+    repo.version("1.3.0")
+    return {"rules/example"}
+
+
+def a_false_alarm_on_a_known_kernel(repo):
+    rule = NEW.replace("r.instances < 2", "r.warps > 2")
+    repo.rule("many-instances", rule, bad_two=GOOD, good_one=GOOD.replace("2 warps", "4 warps"))
+    repo.goldens("many-instances")
+    repo.version("1.3.0")
+    return {"review/zoo"}
+
+
+def a_kernel_no_longer_reached(repo):
+    """What violates the rule is the same, and all texts are as they were: but what was proved of a known kernel is not any more."""
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.warps < 2")
+    repo.version("2.0.0", NOTE, "acme/small-role")
+    return {"review/zoo", "rules/example"}
+
+
+def a_pack_that_cant_be_read(repo):
+    repo.change("rules/small-role/rule.yaml", "require: r.warps > 1", "require: r.wraps > 1")
+    repo.version("1.3.0")
+    return {"rules/unknown-column"}
+
+
+DISHONEST = [
+    hidden_in_where,
+    require_with_its_bad_text,
+    a_bad_text_taken_away,
+    renamed_without_a_tombstone,
+    removed_without_a_note,
+    a_tombstone_of_another_version,
+    a_tombstone_taken_away,
+    an_id_used_again,
+    an_agent_without_a_run,
+    an_agent_called_human,
+    an_agents_rule_that_is_no_draft,
+    no_owner,
+    owned_by_its_agent,
+    a_lower_level,
+    a_lower_status,
+    a_kind_that_may_be_let_pass,
+    a_budget_raised,
+    a_golden_edited,
+    the_version_as_before,
+    a_patch_for_a_new_rule,
+    a_version_that_leads_back,
+    the_default_suite_narrowed,
+    for_fewer_targets,
+    a_shared_definition,
+    a_note_of_long_ago,
+    a_note_that_says_nothing,
+    a_category_claimed,
+    a_linked_rule,
+    a_linked_text,
+    the_pack_moved_out_of_sight,
+    a_rule_without_a_near_miss,
+    a_false_alarm_on_a_known_kernel,
+    a_kernel_no_longer_reached,
+    a_pack_that_cant_be_read,
+]
+
+
+@pytest.mark.parametrize("change", DISHONEST)
+def test_a_dishonest_change_is_refused(change, repo, cake):
+    wanted = change(repo)
+    repo.commit()
+    found, codes = reviewed(cake)
+    assert wanted <= codes["error"], found["diagnostics"]
+    for d in found["diagnostics"]:
+        assert str(repo.root) not in json.dumps(d) and "/tmp" not in json.dumps(d)
+        assert d["fix"] or not d["code"].startswith("review/"), d
+
+
+def test_a_definition_that_is_shared_is_followed_into_each_rule(repo, cake):
+    a_shared_definition(repo)
+    repo.commit()
+    found, _ = reviewed(cake)
+    assert fates(found) == {"acme/few-warps": "loosened", "acme/drafted": "loosened"}
+
+
+def test_a_text_that_was_found_and_is_not_says_so(repo, cake):
+    repo.change("rules/small-role/rule.yaml", "require: r.warps > 1", "require: r.warps > 0")
+    repo.commit()
+    (rule,) = reviewed(cake)[0]["review"]["packs"][0]["rules"]
+    assert {"part": "texts", "direction": "looser", "say": "'bad_one.cake' was violated and is proved"} in rule["changes"]
+
+
+def test_texts_edited_alone_are_a_warning(repo, cake):
+    path = repo.pack / "rules/small-role/good_two.cake"
+    path.write_text(path.read_text().replace("role a", "role b"))
+    bad = repo.pack / "rules/small-role/bad_one.cake"
+    bad.write_text(bad.read_text().replace("role a", "role b"))
+    repo.goldens("small-role")
+    repo.version("1.2.1")
+    repo.commit()
+    _, codes = reviewed(cake)
+    assert codes == {"error": set(), "warning": {"review/tests-edited"}}
+
+
+def test_below_1_0_a_major_step_is_a_minor_one(repo, cake):
+    repo.git("checkout", "-q", "main")
+    repo.change("pack.yaml", '"1.2.0"', '"0.2.0"')
+    repo.commit()
+    repo.git("checkout", "-q", "-B", "branch")
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    repo.change("pack.yaml", '"0.2.0"', '"0.2.1"')
+    assert reviewed(cake)[1]["error"] == {"review/loosened", "review/version"}
+    repo.change("pack.yaml", 'version: "0.2.1"', 'version: "0.3.0"')
+    repo.change("pack.yaml", "soundness: [", f'soundness: [{{version: "0.3.0", rules: [acme/small-role], note: "{NOTE}"}}, ')
+    assert reviewed(cake)[1]["error"] == set()
+
+
+def test_what_happened_on_the_base_meanwhile_is_no_change_of_the_branch(repo, cake):
+    words(repo)
+    repo.commit()
+    repo.git("checkout", "-q", "main")
+    a_new_rule(repo)
+    repo.commit()
+    repo.git("checkout", "-q", "branch")
+    found, codes = reviewed(cake)
+    assert codes["error"] == set() and fates(found) == {"acme/small-role": "only words"}
+
+
+def test_the_working_tree_is_reviewed_with_what_is_not_committed(repo, cake):
+    a_lower_level(repo)
+    (repo.root / ".gitignore").write_text("*.left\n")
+    (repo.pack / "rules" / "small-role" / "x.left").write_text("ignored")
+    found, codes = reviewed(cake)
+    assert "review/loosened" in codes["error"] and found["review"]["head"] is None
+    assert reviewed(cake, "--head", "HEAD")[1]["error"] == set()
+
+
+def test_only_the_pack_that_is_named(repo, cake):
+    a_lower_level(repo)
+    other = repo.root / "other"
+    other.mkdir()
+    shutil.copytree(repo.pack / "rules" / "few-warps", other / "rules" / "few-warps")
+    (other / "pack.yaml").write_text('schema: 1\nname: two\nnamespace: acme\nversion: "1.0.0"\nsuites: {default: []}\n')
+    (other / "rules" / "few-warps" / "rule.yaml").write_text(DEFINED.replace("enough(r)", "r.warps >= 2"))
+    found, codes = reviewed(cake, "--pack", "other")
+    assert codes["error"] == set() and [p["pack"] for p in found["review"]["packs"]] == ["two"]
