@@ -139,6 +139,9 @@ class _Run:
 
     def reduce(self, rule) -> None:
         n = rule.length
+        if n == 1 and rule.build == "_pass":  # most of them: a part that stands for itself
+            self.states[-1] = self.tables.actions[self.states[-2]][rule.origin]
+            return
         kids = self.values[-n:]
         place = (self.places[-n][0], self.places[-1][1])
         depth = max(self.depths[-n:]) + (rule.build != "_pass")

@@ -120,18 +120,20 @@ def loads(text: str, file: str) -> Mapping:
 
 class _Reader:
     def __init__(self, events: Iterator, file: str, lines: tuple[str, ...]):
+        import yaml
+
+        self.yaml = yaml
         self.events, self.file, self.lines, self.nodes = events, file, lines, 0
 
     def document(self) -> Mapping:
-        from yaml import DocumentEndEvent, DocumentStartEvent, StreamEndEvent, StreamStartEvent
-
+        yaml = self.yaml
         root, documents = None, 0
         for event in self.events:
-            if isinstance(event, DocumentStartEvent):
+            if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
                     raise fail("rules/yaml", "the file holds several documents", self.span(event), fix="one rule, one file")
-            elif not isinstance(event, DocumentEndEvent | StreamStartEvent | StreamEndEvent):
+            elif not isinstance(event, yaml.DocumentEndEvent | yaml.StreamStartEvent | yaml.StreamEndEvent):
                 root = self.node(event, 0)
         if not isinstance(root, Mapping):
             raise fail("rules/yaml", "the file is no mapping of keys to values", root.span if root else Span(self.file, 1, 1, 1, 1))
@@ -142,11 +144,10 @@ class _Reader:
         return Span(self.file, a.line + 1, a.column + 1, b.line + 1, max(b.column + 1, a.column + 2 if a.line == b.line else 1))
 
     def node(self, event, depth: int) -> Node:
-        from yaml import AliasEvent, MappingEndEvent, MappingStartEvent, ScalarEvent, SequenceEndEvent
-
+        yaml = self.yaml
         self.nodes += 1
         at = self.span(event)
-        if isinstance(event, AliasEvent) or event.anchor is not None:
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise fail(
                 "rules/yaml",
                 "anchors and aliases are not used here",
@@ -161,11 +162,11 @@ class _Reader:
                 f"the file nests more than {MAX_DEPTH} deep" if depth > MAX_DEPTH else f"the file has more than {MAX_NODES} values",
                 at,
             )
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event, at)
-        if isinstance(event, MappingStartEvent):
+        if isinstance(event, yaml.MappingStartEvent):
             entries: dict[str, tuple[Scalar, Node]] = {}
-            while not isinstance(inner := next(self.events), MappingEndEvent):
+            while not isinstance(inner := next(self.events), yaml.MappingEndEvent):
                 key = self.node(inner, depth + 1)
                 if not isinstance(key, Scalar) or not isinstance(key.value, str):
                     raise fail("rules/yaml", "a key is a word", key.span)
@@ -174,7 +175,7 @@ class _Reader:
                 entries[key.value] = (key, self.node(next(self.events), depth + 1))
             return Mapping(tuple(entries.values()), at)
         items = []
-        while not isinstance(inner := next(self.events), SequenceEndEvent):
+        while not isinstance(inner := next(self.events), yaml.SequenceEndEvent):
             items.append(self.node(inner, depth + 1))
         return Sequence(tuple(items), at)
 
