@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
+from typing import Any
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
@@ -82,6 +83,7 @@ class Rows:
     arch: Architecture
     tables: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in RELATIONS})
     index: dict[tuple[str, str], Row] = field(default_factory=dict)
+    remembered: dict[tuple, Any] = field(default_factory=dict)  # what readers of the text have found out about its parts, by their names and ids
 
     def __getitem__(self, relation: str) -> list[Row]:
         return self.tables[relation]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Arrive, Block, Branch, By, EngineArrive, Event, Loop, Meet, Wait, While, WithBytes, events, walk
@@ -84,7 +85,8 @@ class _Flow:
     channels: dict[tuple, State] = field(default_factory=dict)
     found: dict[tuple, Missed] = field(default_factory=dict)
     met: set[tuple] = field(default_factory=set)
-    acts: dict[str, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
+    acts: dict[int, list[Row]] = field(default_factory=dict)  # rows by event, in the order of its acts
+    parts: dict[Row, tuple[bool, bool, bool]] = field(default_factory=dict)  # whether a row ends a way, is what must be passed, begins one
     changed: bool = False
     copies: int = 1  # of the statement at hand, in loops that are followed trip by trip
     came: dict[tuple, dict[str, bool]] = field(default_factory=dict)  # by named barrier and role: whether it has passed when it comes there
@@ -93,12 +95,17 @@ class _Flow:
     own_part: dict[Row, bool] = field(default_factory=dict)  # whether an access says which instance's memory it is of
 
     def __post_init__(self) -> None:
+        self.acts = self.remember("acts", self.rows, self.by_event)
+
+    def by_event(self) -> dict[int, list[Row]]:
+        out: dict[int, list[Row]] = {}
         for table in self.rows.tables.values():
             for row in table:
                 if row.site is not None:
-                    self.acts.setdefault(str(row.site.event.id), []).append(row)
-        for of in self.acts.values():
+                    out.setdefault(row.site.event.id, []).append(row)
+        for of in out.values():
             of.sort(key=lambda r: (r.relation != "event", [int(x) for x in r.id.split(".")]))
+        return out
 
     def run(self) -> None:
         facts = self.rows.facts
@@ -123,7 +130,7 @@ class _Flow:
     # --- along a block ---------------------------------------------------------------------------------------------
 
     def block(self, block: Block, state: State, assumed: dict[Expr, bool]) -> State:
-        test = _asked_twice(block, assumed) if len(assumed) < MAX_ASSUMED else None
+        test = next((t for t in self.asked_twice(block) if t not in assumed), None) if len(assumed) < MAX_ASSUMED else None
         if test is not None:
             return _join(self.block(block, state, {**assumed, test: True}), self.block(block, state, {**assumed, test: False}))
         for node in block:
@@ -131,13 +138,27 @@ class _Flow:
                 case Event():
                     state = self.event(node, state)
                 case Branch():
-                    held = assumed.get(node.test)
+                    held = assumed.get(node.test) if assumed else None
                     arms = [a for a, take in ((node.then, held is not False), (node.other, held is not True)) if take]
                     outs = [self.block(a, state, assumed) for a in arms]
                     state = outs[0] if len(outs) == 1 else _join(*outs)
                 case Loop() | While():
-                    state = self.loop(node, state, {t: v for t, v in assumed.items() if not names_in(t) & _set_in(node)})
+                    state = self.loop(node, state, {t: v for t, v in assumed.items() if not names_in(t) & self.set_in(node)})
         return state
+
+    def asked_twice(self, block: Block) -> tuple[Expr, ...]:
+        """Conditions of several branches inside the block whose names nothing in it sets."""
+        return self.remember("asked twice", block, lambda: _asked_twice(block, self.set_in))
+
+    def set_in(self, node) -> frozenset[str]:
+        return self.remember("set in", node, lambda: _set_in(node))
+
+    def remember(self, what: str, part, find: Callable[[], Any]) -> Any:
+        """What is so of a part of the text, whichever rule asks."""
+        key = what, id(part)
+        if key not in self.rows.remembered:
+            self.rows.remembered[key] = find()
+        return self.rows.remembered[key]
 
     def loop(self, node: Loop | While, state: State, assumed: dict[Expr, bool]) -> State:
         times = trips(node)
@@ -157,19 +178,25 @@ class _Flow:
 
     def event(self, e: Event, state: State) -> State:
         state = dict(state)
-        for row in self.acts.get(str(e.id), ()):
-            if fits(row, self.shape.end):
+        for row in self.acts.get(e.id, ()):
+            if (part := self.parts.get(row)) is None:
+                part = self.parts[row] = self.part(row)
+            ends, passes, starts = part
+            if ends:
                 for pending, way in state.items():
                     self.reached(pending, way, row)
-            if any(fits(row, p) for p in self.shape.must_pass):
+            if passes:
                 state = self.passed(row, state)
             if self.shape.met and isinstance(act := row.site.act, Meet) and act.waits and row["by"] == By.ALL and row["warp"] is None:
                 state = {p: replace(way, level=max(way.level, MET[act.scope])) if way.level else way for p, way in state.items()}
-            if fits(row, self.shape.start):
+            if starts:
                 state[Pending(row, True)] = Way(0)
             if self.shape.hand_offs:
                 self.handed(row, state)
         return state
+
+    def part(self, row: Row) -> tuple[bool, bool, bool]:
+        return fits(row, self.shape.end), any(fits(row, p) for p in self.shape.must_pass), fits(row, self.shape.start)
 
     def passed(self, row: Row, state: State) -> State:
         match self.shape.of:
@@ -295,17 +322,14 @@ def _covers(passed: Row, of: Row | str) -> bool:
     return RANK[passed["by"]] >= RANK[by]
 
 
-def _asked_twice(block: Block, assumed: dict[Expr, bool]) -> Expr | None:
-    """A condition of several branches inside the block whose names nothing in it sets."""
+def _asked_twice(block: Block, set_in: Callable[[Any], frozenset[str]]) -> tuple[Expr, ...]:
     tests: dict[Expr, int] = {}
     for node in walk(block):
         if isinstance(node, Branch):
             tests[node.test] = tests.get(node.test, 0) + 1
-    repeated = [t for t, n in tests.items() if n > 1 and t not in assumed]
-    if not repeated:
-        return None
-    changing = frozenset().union(*map(_set_in, block)) if block else frozenset()
-    return next((t for t in repeated if not names_in(t) & changing), None)
+    repeated = [t for t, n in tests.items() if n > 1]
+    changing = frozenset().union(*map(set_in, block)) if repeated else frozenset()
+    return tuple(t for t in repeated if not names_in(t) & changing)
 
 
 def _set_in(node) -> frozenset[str]:
