@@ -113,6 +113,7 @@ class Numbers:
     ranges: dict[str, Range] = field(default_factory=dict)  # of opaque functions of iterations
     defined: dict[str, tuple[tuple[smt.Term, ...], smt.Term]] = field(default_factory=dict)  # functions that stand for a term: its iterations and it
     exact: list[tuple[smt.Term, smt.Term]] = field(default_factory=list)  # what `known` leaves open: products, quotients by unknowns
+    open: dict[str, tuple[list, smt.Term]] = field(default_factory=dict)  # functions of iterations that `known` leaves open likewise
     hidden: dict[str, frozenset[str]] = field(default_factory=dict)  # heads that an opaque value depends on
     mentioned: Mentioned = field(default_factory=Mentioned)
     _made: dict[str, Num] = field(default_factory=dict)
@@ -175,10 +176,16 @@ class Numbers:
             case "%" if known is not None and known > 0:
                 return Num(a % known, r)
         out = self.unknown(f"{op} {a.sexpr()} {b.sexpr()}", expr_text(e), r)
-        if not out.term.args:
-            if op == "*" or y.range.positive:
-                self.exact.append((out.term, {"*": lambda: a * b, "/": lambda: a / b, "%": lambda: a % b}[op]()))
+        if op == "*" or y.range.positive:
+            self.is_exactly(out.term, {"*": lambda: a * b, "/": lambda: a / b, "%": lambda: a % b}[op]())
         return out
+
+    def is_exactly(self, opaque: smt.Term, term: smt.Term) -> None:
+        """Say for examples what `known` leaves open: an opaque value, or a function of iterations, of which none but its own stand in `term`."""
+        if not (args := opaque.args):
+            self.exact.append((opaque, term))
+        elif opaque.name not in self.open and {n for n in self.mentioned.of(term) if ITERATION.fullmatch(n)} <= {a.name for a in args}:
+            self.open[opaque.name] = list(args), term
 
     def _call(self, e: Call, args: list[Num]) -> Num:
         match e.name, args:
@@ -193,8 +200,8 @@ class Numbers:
                 return Num((x.term + (d - 1)) / d, ranges.ceildiv(x.range, y.range))
         r = ranges.ceildiv(*(a.range for a in args)) if e.name == "ceildiv" else ANY
         out = self.unknown(f"{e.name} " + " ".join(a.term.sexpr() for a in args), expr_text(e), r)
-        if e.name == "ceildiv" and args[1].range.positive and not out.term.args:
-            self.exact.append((out.term, (args[0].term + args[1].term - 1) / args[1].term))
+        if e.name == "ceildiv" and args[1].range.positive:
+            self.is_exactly(out.term, (args[0].term + args[1].term - 1) / args[1].term)
         return out
 
     def _read(self, e: Expr, env: Env) -> Num:

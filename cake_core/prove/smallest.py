@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from cake_core import smt
 from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
+from cake_core.prove.exact import Exact
 from cake_core.prove.numbers import literal, solver
 from cake_core.prove.sums import Sums
 
-#: Steps of one try (`rlimit`), and tries in all.
-STEPS, TRIES = 3_000_000, 1000
+#: Steps of one try (`rlimit`), and tries in all: with sums as they are, and in any case.
+STEPS, FIRST, TRIES = 3_000_000, 200, 1000
 #: Sizes are tried from these on, each at the next value that the launch contract admits.
 LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 
@@ -40,9 +41,11 @@ def smallest(assertions: Iterable[smt.Term], found: smt.Model, sums: Sums, cut: 
 class _Search:
     def __init__(self, assertions: list[smt.Term], found: smt.Model, sums: Sums) -> None:
         self.tries = TRIES
+        self.true = False  # sums and products of iterations are what they are
         self.model = found
         self.numbers = sums.numbers
         met = sums.applications.of(assertions)
+        self.exact = Exact(sums, met)
         self.prefixes = [(app, sums.families[n].step) for app in met if (n := app.name) in sums.families and sums.families[n].invariant]
         self.solver = solver(STEPS)
         self.solver.add(*assertions)
@@ -52,7 +55,14 @@ class _Search:
     def sizes(self) -> None:
         """Fix the parameters: one cluster where that is enough, then the other sizes in their order."""
         names = (*self.numbers.facts.scalars, "cluster.count")
-        fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
+        fixed = None
+        if self.exact.sums_met:  # an example whose sums are those of a run is looked for first
+            self.tries, self.true = FIRST, True
+            fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
+            self.true = fixed is not None
+        self.tries = TRIES
+        if fixed is None:
+            fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
         if fixed is None:
             for name in names:
                 self.lower(smt.Int(name), self.numbers.parameters[name].range.lo or 0)
@@ -102,6 +112,9 @@ class _Search:
         for app, step in self.prefixes:  # of a step that is a number, the sum is a product
             if literal(value := smt.simplify(smt.substitute(step, *known))) is not None:
                 out.append(app == value * app.args[0])
+        if self.true:
+            alone = sizes.get("cluster.count") == 1
+            out += self.exact.at([*known, (smt.Int("cluster.id"), smt.IntVal(0))] if alone else known)
         return out
 
     # --- the rest --------------------------------------------------------------------------------------------------

@@ -348,6 +348,7 @@ class _Walker:
         else:
             trips = n.unknown(f"trips {key}", f"trips of the loop over {l.var}", at_least(0)).term
             n.known.append((trips > 0) == (lo.term < hi.term))
+            n.is_exactly(n.unknown(f"index {index.name}", l.var, ANY).term, lo.term + index * step.term)
             if step.range.positive and not trips.args:
                 n.exact.append((trips, smt.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
         return Frame(l, index, trips, lo.term, stride)
