@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
+from random import Random
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Diagnostic, Related
@@ -20,7 +21,7 @@ from cake_core.machine.worlds import World, tables_of, worlds
 from cake_core.ptx.acts import Reread
 from cake_core.ptx.reader import Entry, PtxSyntaxError, read
 from cake_core.reread.compare import Difference, compared
-from cake_core.reread.expected import script, wanted
+from cake_core.reread.expected import Turn, script, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launches import launches
 from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
@@ -85,6 +86,17 @@ def _located(error: NotFollowed | PtxSyntaxError) -> str:
     return f"line {error.line} of the PTX: {error.why}" if error.line else error.why
 
 
+class _Always(Random):
+    """Chooses one value whenever it is asked."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(0)
+        self.value = value
+
+    def choice(self, seq):
+        return self.value
+
+
 @dataclass(slots=True)
 class _One:
     """One scenario. `template`: the slots that all threads of the launch share."""
@@ -122,11 +134,29 @@ class _One:
                         end = error
                     difference = compared(want, run.seen, agent.cta)
                     if difference is not None and (end is None or difference.seen is not None):  # as far as it was followed
-                        yield role, self._told(agent, warp, lane, difference)
+                        if self._chosen(agent, turns, registers):
+                            self.left[role] = "what its text does goes by a value of which facts say nothing"
+                        else:
+                            yield role, self._told(agent, warp, lane, difference)
                     elif end is not None:
                         self.left[role] = _located(end)
                     if difference is not None or end is not None:
                         break
+
+    def _chosen(self, agent: Agent, turns: list[Turn], registers: int) -> bool:
+        """Whether the acts of an agent go by values that the event machine chose for want of anything known."""
+        if not self.world.asked:
+            return False
+        acts = [(t.wanted.act, t.by) for t in turns]
+        for other in (1, -1):
+            world = World(self.world.scenario, _Always(other), self.world.table, {(): 0})
+            try:
+                again = script(self.facts, cluster_of(self.facts, world).agents[agent.id], self.base, registers)
+            except (MachineError, FaultFound):
+                return True
+            if [(t.wanted.act, t.by) for t in again] != acts:
+                return True
+        return False
 
     def _launch(self) -> None:
         code, params = self.code, self.world.scenario.params

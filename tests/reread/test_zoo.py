@@ -7,7 +7,11 @@ import json
 import pytest
 from read_back_zoo import REGISTRY, ZOO, read_back, targets
 
-from cake_core.pipeline import build
+from cake_core.facts import facts_of
+from cake_core.lower import lower
+from cake_core.pipeline import build, frontend
+from cake_core.ptx.acts import Reread
+from cake_core.reread import reread
 from cake_core.source import Source
 
 #: Roles that go by messages of others, or by what an atomic gives.
@@ -45,3 +49,37 @@ def test_an_opcode_that_nobody_reads():
     reading = read_back("gemm_sm90", "sm90", text)
     assert reading.findings == () and reading.roles == ()
     assert all("no plugin says what 'acme.fence.sync.aligned' does" in why for _, why in reading.left)
+
+
+BY_VOTE = """cake 1 derived
+kernel k(N: i32)
+  require 1 <= N, N <= 1024
+  target sm90
+{
+  launch 1
+  role main: 1 warp at 0 {
+    var n = 0
+    while vote.any(n < N) {
+      warp.sync
+      n = n + 1
+    }
+  }
+}
+"""
+
+
+def test_what_facts_know_nothing_of_is_no_difference():
+    """The event machine has to choose what a vote gives; who can follow the vote in machine code does not find an error by that."""
+
+    def voted(s, at):
+        at.give(s.operands[0], at.known(s.operands[1]))
+        return ()
+
+    def reading(rereads):
+        front = frontend(Source("k.cake", BY_VOTE), REGISTRY)
+        return reread(lower(front.typed, REGISTRY, front.arch), facts_of(front.typed, REGISTRY, front.arch), rereads, front.arch)
+
+    found = reading(REGISTRY.rereads)
+    assert found.findings == () and "a branch goes by" in dict(found.left)["main"]
+    found = reading({**REGISTRY.rereads, "vote": Reread("vote", voted, acts=False, writes=True)})
+    assert found.findings == () and dict(found.left)["main"] == "what its text does goes by a value of which facts say nothing"
