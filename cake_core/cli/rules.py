@@ -15,6 +15,7 @@ from cake_core.diagnostics.near import get_close_matches
 #: Commands by name, with the line in the list.
 COMMANDS = {
     "list": "List the rules of every pack.",
+    "new": "Begin a rule, from a failure too.",
     "show": "Show a rule as it was read.",
     "test": "Judge the texts beside rules.",
     "lock": "Write down packs, engine and solver by version and content.",

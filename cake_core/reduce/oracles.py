@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cake_core.architecture import Architecture
 from cake_core.check import checked
-from cake_core.diagnostics import CakeError, Diagnostic
-from cake_core.facts import Facts, facts_of, rows_of
+from cake_core.diagnostics import CakeError, Diagnostic, Severity
+from cake_core.facts import Facts, Rows, facts_of, rows_of
 from cake_core.ir.nodes import Kernel
-from cake_core.machine import Kind, MachineError, Scenario, replay, scenarios_of
+from cake_core.machine import Fault, Kind, MachineError, Scenario, replay, scenarios_of
 from cake_core.prove.prover import Prover
 from cake_core.rules import Outcome, Rule, Rulebook, Verdict, asking, judge
 from cake_core.source import Source
@@ -77,12 +77,19 @@ class Check:
         """Codes of what is found; arguments as of `told`."""
         return frozenset(d.code for d in self.told(text, rules, prove, allow))
 
+    def rows(self, text: str) -> Rows | None:
+        facts = self.facts(text)
+        return rows_of(facts, self.typed(text)[1], self.registry) if facts is not None else None
+
+    def errors(self, text: str) -> bool:
+        """Whether all checks and the whole proof find an error."""
+        return any(d.severity is Severity.ERROR for d in self.told(text, self.book.rules, allow=()))
+
     def verdicts(self, text: str, rules: Sequence[Rule]) -> list[Verdict]:
         """Of these rules, by the prover; none of what is no kernel."""
-        facts = self.facts(text)
-        if facts is None:
+        rows = self.rows(text)
+        if rows is None:
             return []
-        rows = rows_of(facts, self.typed(text)[1], self.registry)
         return judge(rules, rows, Prover(rows, tuple(rules)))
 
     def outcomes(self, text: str, rules: Sequence[Rule]) -> frozenset[Outcome]:
@@ -143,21 +150,24 @@ def fault_oracle(check: Check, kind: Kind, bad: str, sizes: Sequence[Scenario] =
 
 def faults(check: Check, text: str, sizes: Sequence[Scenario] = ()) -> tuple[Kind, ...]:
     """Kinds of the faults that the event machine shows first, at each of some sizes; none of what it can't execute."""
+    return tuple(dict.fromkeys(f.kind for f in shown(check, text, sizes)))
+
+
+def shown(check: Check, text: str, sizes: Sequence[Scenario] = ()) -> Iterator[Fault]:
+    """The faults that the event machine shows first, at each of some sizes."""
     facts = check.facts(text)
     if facts is None:
-        return ()
+        return
     fitting = [s for s in sizes if set(s.params) == set(facts.scalars)]
     try:
         scenarios = fitting or scenarios_of(facts)[:SCENARIOS]
     except MachineError:
-        return ()
-    out: dict[Kind, None] = {}
+        return
     for scenario in scenarios:
         try:
-            out |= dict.fromkeys(f.kind for f in replay(facts, scenario, **BOUNDS).faults)
+            yield from replay(facts, scenario, **BOUNDS).faults
         except MachineError:
             continue
-    return tuple(out)
 
 
 def command_oracle(command: str, code: int, seconds: float = 60.0) -> Oracle:

@@ -1,0 +1,95 @@
+"""New rules and packs: what `cake rules new` writes. Nothing that is there is overwritten.
+
+The texts stand in `templates/`, so that they are read as what they are. Each shape's is a whole rule with its texts, about something simple,
+to be changed word by word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from cake_core.diagnostics import fail
+from cake_core.frozen import frozen
+from cake_core.rules.load import ID
+
+TEMPLATES = Path(__file__).parent / "templates"
+SHAPES = ("relation", "path", "protocol")
+#: What an owner is called until there is one; `cake rules lint` and `cake rules review` refuse it.
+NOBODY = "TODO"
+
+
+@frozen
+class Author:
+    """`run`: of an agent, where its work can be looked up; a person has none."""
+
+    name: str
+    run: str | None = None
+
+    def written(self) -> str:
+        return (
+            f'{{name: "{_plain(self.name)}", kind: agent, run: "{_plain(self.run)}"}}'
+            if self.run
+            else f'{{name: "{_plain(self.name)}", kind: human}}'
+        )
+
+
+@frozen
+class New:
+    """A rule to be: `folder` is that of its pack, which may not be there yet; `owner` a person or a named group. `body`: for a drafted one, what
+    stands between the head and the words; `texts`: its texts by file name."""
+
+    id: str
+    folder: Path
+    shape: str = "relation"
+    owner: str = NOBODY
+    author: Author = Author(NOBODY)
+    body: str = ""
+    texts: Mapping[str, str] | None = None
+
+
+def files(new: New, version: str) -> dict[Path, str]:
+    """The files that are to be written, by their paths; those of the pack where there is none yet. `version`: of Cake. Raises CakeError `rules/id`, and
+    `rules/pack` where something of it is there already."""
+    if not ID.fullmatch(new.id):
+        raise fail("rules/id", f"'{new.id}' is no id", fix="write namespace/slug, in small letters, digits and '-'; the slug says the hazard")
+    name, slug = new.id.split("/")
+    major, minor = re.findall(r"\d+", version)[:2]
+    folder = new.folder / "rules" / slug
+    if folder.exists():
+        raise fail("rules/pack", f"'{folder}' is there already", fix="choose another slug, or change the rule that is there")
+    words = {"name": name, "package": new.folder.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
+    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": new.author.written(), "since": _since(new.folder), "body": new.body}
+    out = {} if (new.folder / "pack.yaml").exists() else _pack(new.folder, words)
+    kind = "drafted" if new.body else new.shape
+    out[folder / "rule.yaml"] = _filled(TEMPLATES / kind / "rule.yaml", words)
+    texts = new.texts if new.texts is not None else {p.name: p.read_text(encoding="utf-8") for p in sorted((TEMPLATES / new.shape).glob("*.cake"))}
+    return out | {folder / name: text for name, text in texts.items()}
+
+
+def _pack(folder: Path, words: Mapping[str, str]) -> dict[Path, str]:
+    """Of a pack that is new; of the repository around it what is not there."""
+    out = {folder / "__init__.py": "", folder / "pack.yaml": _filled(TEMPLATES / "pack" / "pack.yaml", words)}
+    out |= {folder.parent / n: _filled(TEMPLATES / "pack" / n, words) for n in ("README.md", "CHANGELOG.md", "pyproject.toml")}
+    return {path: text for path, text in out.items() if not path.exists()}
+
+
+def _since(folder: Path) -> str:
+    """MAJOR.MINOR of the pack that is there, or of a new one."""
+    try:
+        text = (folder / "pack.yaml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return "0.1"
+    found = re.search(r'(?m)^version: "?(\d+\.\d+)', text)
+    return found.group(1) if found else "0.1"
+
+
+def _filled(path: Path, words: Mapping[str, str]) -> str:
+    return Template(path.read_text(encoding="utf-8")).substitute(words)
+
+
+def _plain(text: str | None) -> str:
+    """What can stand between quotes in YAML."""
+    return re.sub(r'["\\\n\r]', " ", text or "")

@@ -1,0 +1,125 @@
+"""`cake rules new`: what it writes is right as it stands, says what is still to do, and overwrites nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cake_core.cli.app import app
+from cake_core.rules.scaffold import TEMPLATES
+
+RULES = Path(__file__).parents[2] / "rules" / "core" / "cake_rules_core" / "rules"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def cake(*args: str):
+    return CliRunner().invoke(app, ["rules", *args], prog_name="cake")
+
+
+def told(*args: str) -> dict:
+    return json.loads(cake(*args, "--json").output)
+
+
+@pytest.mark.parametrize("shape", ["relation", "path", "protocol"])
+def test_a_new_rule_is_a_whole_rule_of_its_shape(here, shape):
+    done = told("new", "acme/few-slots", "--shape", shape, "--owner", 'A. "P"', "--author", "bot", "--run", "7")
+    assert [Path(f).name for f in done["files"][:5]] == ["__init__.py", "pack.yaml", "README.md", "CHANGELOG.md", "pyproject.toml"]
+    assert all((here / f).is_file() for f in done["files"])
+    assert cake("test", "acme", "--pack", "cake_rules_acme", "--update").exit_code == 0
+    (rule,) = told("test", "acme", "--pack", "cake_rules_acme")["rules"]
+    assert rule["ok"] and rule["bad"] == rule["good"] == 1 and all(rule["probes"].values())
+    shown = told("show", "acme/few-slots", "--pack", "cake_rules_acme")["rule"]
+    assert (shown["shape"], shown["status"], shown["owner"]) == (shape, "draft", "A.  P")
+    assert 'kind: agent, run: "7"' in (here / "cake_rules_acme/rules/few-slots/rule.yaml").read_text()
+
+
+def test_a_second_rule_leaves_the_pack_as_it_is(here):
+    told("new", "acme/one")
+    (here / "README.md").write_text("mine")
+    pack = here / "cake_rules_acme" / "pack.yaml"
+    pack.write_text(pack.read_text().replace("0.1.0", "0.3.2"))
+    before = {p: p.read_bytes() for p in here.rglob("*") if p.is_file()}
+    files = told("new", "acme/two")["files"]
+    assert {Path(f).parts[2] for f in files} == {"two"}
+    assert all(p.read_bytes() == was for p, was in before.items())
+    assert 'since: "0.3"' in (here / "cake_rules_acme/rules/two/rule.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "args, code, said",
+    [
+        (["acme/one"], 3, "is there already"),
+        (["acme"], 3, "is no id"),
+        (["acme/../up"], 3, "is no id"),
+        (["acme/x", "--from", "nowhere.json"], 2, "nowhere.json"),
+        (["acme/x", "--from", "bad.json"], 2, "is no JSON"),
+        (["acme/x", "--from", "list.json"], 2, "is no object"),
+        (["acme/x", "--from", "empty.json"], 2, "holds no finding"),
+        (["acme/x", "--from", "nofile.json"], 2, "names no text"),
+        (["acme/x", "--from", "fault.json"], 2, "'fault' is one of deadlock"),
+        (["acme/x", "--from", "mutants.json"], 2, "of which kernel"),
+    ],
+)
+def test_what_can_not_be_made_is_told_and_nothing_is_written(here, args, code, said):
+    told("new", "acme/one")
+    (here / "k.cake").write_text((RULES / "threads" / "bad_pad.cake").read_text())
+    texts = {
+        "bad": "{",
+        "list": "[]",
+        "empty": "{}",
+        "nofile": '{"code": "core/x"}',
+        "fault": '{"kernel": "k.cake", "fault": "fire"}',
+        "mutants": '{"mutants": []}',
+    }
+    for name, text in texts.items():
+        (here / f"{name}.json").write_text(text)
+    before = sorted(here.rglob("*"))
+    done = cake("new", *args)
+    assert done.exit_code == code and said in done.output and sorted(here.rglob("*")) == before
+
+
+def test_a_rule_is_drafted_from_a_finding(here):
+    """Both texts are made smaller by the same steps, the rule tells them apart as it stands, and says what the repaired one has."""
+    for name, file in (("bad", "bad_no_fence"), ("good", "good_all_writers")):
+        (here / f"{name}.cake").write_text((RULES / "missing-proxy-fence" / f"{file}.cake").read_text())
+    found = CliRunner().invoke(app, ["check", "bad.cake", "--json"])
+    (here / "finding.json").write_text(found.output)
+    done = told("new", "acme/late-fence", "--from", "finding.json", "--fixed", "good.cake")
+    assert done["reduced"]["kept"] == "core/missing-proxy-fence" and done["reduced"]["lines"]["after"] < done["reduced"]["lines"]["before"]
+    rule = (here / "cake_rules_acme/rules/late-fence/rule.yaml").read_text()
+    assert "# only the good text has: fence: " in rule and "# where it goes wrong: access: role main, op tma.store" in rule
+    assert "count(x in fence where x.op == 'fence.proxy.async') >= 1" in rule
+    assert cake("test", "acme", "--pack", "cake_rules_acme", "--update").exit_code == 0
+
+
+def test_a_rule_is_drafted_from_a_kernel_that_goes_wrong(here):
+    """No finding is there: the event machine shows the fault that stays."""
+    text = (RULES / "arrival-count" / "bad_nobody.cake").read_text()
+    (here / "hangs.cake").write_text(text)
+    line = next(n for n, t in enumerate(text.splitlines(), 1) if "mbarrier.wait ab_empty" in t)
+    (here / "f.json").write_text(json.dumps({"kernel": "hangs.cake", "line": line, "what": "hangs"}))
+    done = told("new", "acme/hangs", "--from", "f.json", "--tries", "60")
+    assert done["reduced"]["kept"] == "deadlock" and "there is no good text" in done["reduced"]["said"]
+    rule = (here / "cake_rules_acme/rules/hangs/rule.yaml").read_text()
+    assert "# hangs\n" in rule and "match: {at: {wait: {op: 'mbarrier.wait'}}}" in rule
+
+
+def test_a_rule_is_drafted_from_a_mutant(here):
+    """The mutant is made again; the kernel itself is the good text."""
+    (here / "k.cake").write_text((TEMPLATES / "relation" / "good_TODO.cake").read_text())
+    found = CliRunner().invoke(app, ["mutate", "k.cake", "--operator", "drop", "--json"])
+    mutants = json.loads(found.output)["mutants"]
+    (here / "m.json").write_text(found.output)
+    number = next(n for n, m in enumerate((m for m in mutants if m["operator"] != "none"), 1) if m["machine"])
+    done = told("new", "acme/dropped", "--from", "m.json", "--text", "k.cake", "--number", str(number), "--tries", "30")
+    assert {Path(f).name for f in done["files"]} >= {"bad_dropped.cake", "good_dropped.cake", "rule.yaml"}
+    assert done["reduced"]["kept"]
+    assert cake("new", "acme/other", "--from", "m.json", "--text", "k.cake", "--number", "999").exit_code == 2
