@@ -112,8 +112,7 @@ def _covers(old: Rule, new: Rule) -> list[Change]:
 def _budget(old: Rule, new: Rule) -> list[Change]:
     if old.rlimit == new.rlimit:
         return []
-    raised = new.rlimit > old.rlimit
-    return [Change("budget", Direction.TIGHTER if raised else Direction.WORDS, f"{old.rlimit} -> {new.rlimit} steps")]
+    return [Change("budget", Direction.TIGHTER, f"{old.rlimit} -> {new.rlimit} steps")]  # with less it decides less, with more it asks more
 
 
 def _listed(names: set[str]) -> str:

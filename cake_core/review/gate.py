@@ -27,7 +27,8 @@ NOBODY = frozenset(
 def refusals(base: Snapshot, head: Snapshot, packs: Iterable[Compared], rows: Iterable[Row], zoo: Iterable[Row]) -> list[Diagnostic]:
     """All that speaks against a change, warnings among them. `rows`: verdicts on the texts beside rules, `zoo`: on kernels."""
     rows, zoo = list(rows), list(zoo)
-    out = list(_odd(head))
+    packs = list(packs)
+    out = [*_odd(head), *_twice(packs)]
     for pack in packs:
         out += _unread(pack)
         if not pack.files:
@@ -54,6 +55,15 @@ def _odd(head: Snapshot) -> Iterator[Diagnostic]:
     for path, kind in head.odd:
         what = "a symbolic link" if kind == "link" else "another repository"
         yield Diagnostic("review/odd-file", f"'{path}' is {what}", Span(path, 1, 1, 1, 2), fix="put the file itself there")
+
+
+def _twice(packs: list[Compared]) -> Iterator[Diagnostic]:
+    seen: dict[str, Compared] = {}
+    for pack in (p for p in packs if p.new is not None and p.new.pack is not None):
+        for word in {pack.new.pack.name, pack.new.pack.namespace}:
+            if (other := seen.setdefault(word, pack)) is not pack:
+                why = f"in '{other.new.folder}' and in '{pack.new.folder}'"
+                yield Diagnostic("rules/repeated", f"two packs are called '{word}'", _at(pack), why=why, fix="take one of them away")
 
 
 def _unread(pack: Compared) -> Iterator[Diagnostic]:

@@ -101,14 +101,24 @@ class Compared:
 
 
 def compared(old: tuple[Held, ...], new: tuple[Held, ...]) -> tuple[Compared, ...]:
-    """Packs of two versions, those of one name together wherever they lie, sorted by name. What can't be read is paired by its folder."""
-    unread = {h.folder for h in (*old, *new) if h.pack is None}
+    """Packs of two versions, sorted by name: of one folder together if they have one name or can't be read, what is left by their names. A
+    second pack of one name stands for itself."""
+    left, pairs = list(old), []
+    for held in new:
+        same = next((h for h in left if h.folder == held.folder and (_name(h) == _name(held) or None in (h.pack, held.pack))), None)
+        if same is not None:
+            left.remove(same)
+        pairs.append((same, held))
+    for i, (before, held) in enumerate(pairs):
+        if before is None and (moved := next((h for h in left if _name(h) == _name(held)), None)) is not None:
+            left.remove(moved)
+            pairs[i] = (moved, held)
+    pairs += [(h, None) for h in left]
+    return tuple(sorted((_pack(_name(b or a), a, b) for a, b in pairs), key=lambda c: (c.name, (c.new or c.old).folder)))
 
-    def name(held: Held) -> str:
-        return held.folder if held.folder in unread else held.pack.name
 
-    a, b = {name(h): h for h in old}, {name(h): h for h in new}
-    return tuple(_pack(n, a.get(n), b.get(n)) for n in sorted(a.keys() | b.keys()))
+def _name(held: Held) -> str:
+    return held.pack.name if held.pack is not None else held.folder
 
 
 def _pack(name: str, old: Held | None, new: Held | None) -> Compared:

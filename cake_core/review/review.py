@@ -68,18 +68,22 @@ def versions(repository: Repository, base: str, head: str | None) -> tuple[Versi
 
 
 def snapshots(repository: Repository, base: Version, head: Version, only: tuple[str, ...], into: Path) -> tuple[Snapshot, Snapshot]:
-    """Both versions on the disk, all packs or those in the folders `only`; kernels are the new version's."""
+    """Both versions on the disk, all packs or those in the folders `only`."""
     folders = tuple(sorted(set(pack_folders(base)) | set(pack_folders(head)))) if not only else only
-    return snapshot(repository, base, folders, into / "base", zoo=False), snapshot(repository, head, folders, into / "head")
+    return snapshot(repository, base, folders, into / "base"), snapshot(repository, head, folders, into / "head")
 
 
 def difference(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], corpus: Iterable[tuple[str, bytes]], tools: Tools) -> Difference:
     """`corpus`: further kernels by name and content."""
     bench = Bench(tools.rows_of, tools.jobs)
     packs, beside = witnessed(compared(base[1].held, head[1].held), tools.texts_of, bench)
-    zoo = ((p.relative_to(head[1].place).as_posix(), p.read_bytes()) for p in head[1].zoo)
-    kernels = rows(packs, [(t, True) for name, data in (*zoo, *corpus) for t in tools.texts_of(name, data)], bench, tools.on_step)
+    zoo = {**_zoo(head[1]), **_zoo(base[1])}  # a kernel that the change takes away or edits is judged as it was
+    kernels = rows(packs, [(t, True) for name, data in (*zoo.items(), *corpus) for t in tools.texts_of(name, data)], bench, tools.on_step)
     return Difference(base[0].commit, head[0].commit, packs, beside, kernels)
+
+
+def _zoo(of: Snapshot) -> dict[str, bytes]:
+    return {p.relative_to(of.place).as_posix(): p.read_bytes() for p in of.zoo}
 
 
 def review(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], corpus: Iterable[tuple[str, bytes]], tools: Tools) -> Review:

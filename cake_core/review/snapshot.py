@@ -51,14 +51,14 @@ def pack_folders(version: Version) -> tuple[str, ...]:
     return tuple(sorted(f for f in found if "tests" not in f.split("/")))
 
 
-def snapshot(repository: Repository, version: Version, folders: tuple[str, ...], into: Path, zoo: bool = True) -> Snapshot:
+def snapshot(repository: Repository, version: Version, folders: tuple[str, ...], into: Path) -> Snapshot:
     """Write the packs in `folders` and the zoo of a version below `into`, and load them. Raises GitError."""
     into = into.resolve()
     into.mkdir(parents=True, exist_ok=True)
-    repository.write(version, (*folders, *((ZOO,) if zoo else ())), into)
+    repository.write(version, (*folders, ZOO), into)
     held = tuple(_held(into, f) for f in folders if (into / f / "pack.yaml").is_file())
     odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and any(_touches(e.path, f) for f in (*folders, ZOO)))
-    return Snapshot(into, held, odd, tuple(sorted((into / ZOO).rglob("*.cake"))) if zoo else ())
+    return Snapshot(into, held, odd, tuple(sorted(p for p in (into / ZOO).rglob("*.cake") if p.is_file())))
 
 
 def _touches(path: str, folder: str) -> bool:

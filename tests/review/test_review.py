@@ -334,6 +334,24 @@ def the_pack_moved_out_of_sight(repo):
     return {"review/tombstone"}
 
 
+def a_twin_of_the_pack(repo):
+    """The rules as they were in another folder, and looser ones in the old place."""
+    shutil.copytree(repo.pack, repo.root / "zzz")
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    return {"review/loosened", "rules/repeated"}
+
+
+def a_known_kernel_taken_away(repo):
+    (repo.root / "kernels" / "right.cake").unlink()
+    return a_false_alarm_on_a_known_kernel(repo)
+
+
+def a_known_kernel_edited(repo):
+    path = repo.root / "kernels" / "right.cake"
+    path.write_text(path.read_text().replace("2 warps", "4 warps"))
+    return a_false_alarm_on_a_known_kernel(repo)
+
+
 def a_rule_without_a_near_miss(repo):
     repo.rule("many-instances", NEW, bad_two=TWO, good_one=GOOD.replace("warp.sync", "warp.sync\n" * 4))
     repo.version("1.3.0")
@@ -392,6 +410,9 @@ DISHONEST = [
     a_linked_rule,
     a_linked_text,
     the_pack_moved_out_of_sight,
+    a_twin_of_the_pack,
+    a_known_kernel_taken_away,
+    a_known_kernel_edited,
     a_rule_without_a_near_miss,
     a_false_alarm_on_a_known_kernel,
     a_kernel_no_longer_reached,
@@ -474,7 +495,10 @@ def test_only_the_pack_that_is_named(repo, cake):
     other = repo.root / "other"
     other.mkdir()
     shutil.copytree(repo.pack / "rules" / "few-warps", other / "rules" / "few-warps")
-    (other / "pack.yaml").write_text('schema: 1\nname: two\nnamespace: acme\nversion: "1.0.0"\nsuites: {default: []}\n')
-    (other / "rules" / "few-warps" / "rule.yaml").write_text(DEFINED.replace("enough(r)", "r.warps >= 2"))
+    (other / "pack.yaml").write_text('schema: 1\nname: two\nnamespace: two\nversion: "1.0.0"\nsuites: {default: []}\n')
+    (other / "rules" / "few-warps" / "rule.yaml").write_text(DEFINED.replace("enough(r)", "r.warps >= 2").replace("acme/", "two/"))
+    repo.pack = other
+    result = cake("test", "two", "--pack", "other", "--update", "-j1")
+    assert result.exit_code == 0, result.output
     found, codes = reviewed(cake, "--pack", "other")
     assert codes["error"] == set() and [p["pack"] for p in found["review"]["packs"]] == ["two"]
