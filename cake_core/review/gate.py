@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from cake_core.diagnostics import Diagnostic, Severity
 from cake_core.review.compare import binding, edited
 from cake_core.review.difference import Cost, Row, costs
-from cake_core.review.packs import Compared, Fate, Pair
+from cake_core.review.packs import Compared, Fate, Pair, gone
 from cake_core.review.snapshot import Snapshot
 from cake_core.review.steps import Step, asked, next_version, step
 from cake_core.rules import Outcome, Pack, Rule
@@ -244,25 +244,24 @@ def _tombs(pack: Compared) -> Iterator[Diagnostic]:
     if pack.new.pack is None:
         return
     old, new = pack.old.pack, pack.new.pack
-    tombs, before = {r.id: r for r in new.removed}, {r.id: r for r in old.removed}
-    there = {r.id for r in new.rules}
+    there, given_up = {r.id for r in new.rules}, gone(new)
     for rule in old.rules:
-        if rule.id not in there and rule.id not in tombs:
+        if rule.id not in there and rule.id not in given_up:
             yield _tomb(pack, new, f"'{rule.id}' is gone and is not listed under 'removed'", rule.id)
-    for id, tomb in before.items():
+    for id in sorted(gone(old)):
         if id in there:
             yield Diagnostic(
                 "review/id-reused",
-                f"'{id}' was removed with version {tomb.since} and is the id of a rule again",
+                f"'{id}' was given up and is the id of a rule again",
                 next(r.span for r in new.rules if r.id == id),
                 why="who named the old rule would get another one",
                 fix="choose another id",
             )
-        elif id not in tombs:
+        elif id not in given_up:
             yield _tomb(pack, new, f"'{id}' is no longer listed under 'removed'", id)
-    for id in tombs.keys() - before.keys():
-        if id in {r.id for r in old.rules} and numbers(tombs[id].since) != numbers(new.version):
-            yield _tomb(pack, new, f"'{id}' is removed since {tombs[id].since}, and the version without it is {new.version}", id)
+    for tomb in new.removed:
+        if tomb.id in {r.id for r in old.rules} and numbers(tomb.since) != numbers(new.version):
+            yield _tomb(pack, new, f"'{tomb.id}' is removed since {tomb.since}, and the version without it is {new.version}", tomb.id)
 
 
 def _tomb(pack: Compared, new: Pack, message: str, id: str) -> Diagnostic:

@@ -130,7 +130,8 @@ def _pack(name: str, old: Held | None, new: Held | None) -> Compared:
 def _pairs(old: Held | None, new: Held | None) -> tuple[Pair, ...]:
     a = {r.id: r for r in old.pack.rules} if old is not None else {}
     b = {r.id: r for r in new.pack.rules} if new is not None else {}
-    renamed = {g.id: g.replaced_by for g in (new.pack.removed if new is not None else ()) if g.replaced_by in b and g.id in a and g.id not in b}
+    said = successors(new.pack) if new is not None else {}
+    renamed = {id: to for id, to in said.items() if id in a and id not in b and to in b}
     suites = _suites(old.pack, new.pack, renamed) if old is not None and new is not None else {}
     out = []
     for id in sorted(a.keys() | b.keys() - set(renamed.values()) | set(renamed.values()) & a.keys()):
@@ -143,6 +144,17 @@ def _pairs(old: Held | None, new: Held | None) -> tuple[Pair, ...]:
             found = tuple(c for c in found if c.direction is not Direction.WORDS or c.part != "words")
         out.append(Pair(id, rule, now, found, _texts(rule, now, old, new)))
     return tuple(out)
+
+
+def successors(pack: Pack) -> dict[str, str]:
+    """By id that is no more: the rule that takes its place, by what the pack says is removed or by what the rule says that it was called."""
+    renamed = {id: r.id for r in pack.rules for how, id in r.related if how == "renamed"}
+    return renamed | {g.id: g.replaced_by for g in pack.removed if g.replaced_by}
+
+
+def gone(pack: Pack) -> frozenset[str]:
+    """Ids that a pack has given up: of removed rules, and old ones of renamed rules."""
+    return frozenset(g.id for g in pack.removed) | frozenset(id for r in pack.rules for how, id in r.related if how == "renamed")
 
 
 def _suites(old: Pack, new: Pack, renamed: dict[str, str]) -> dict[str, list[Change]]:

@@ -91,6 +91,15 @@ def one_renamed(repo):
     return {"acme/few-warps": "renamed"}
 
 
+def one_that_says_what_it_was_called(repo):
+    (repo.pack / "rules" / "few-warps").rename(repo.pack / "rules" / "one-warp")
+    repo.change("rules/one-warp/rule.yaml", "few-warps", "one-warp")
+    repo.change("rules/one-warp/rule.yaml", "why: It is.", "why: It is.\nrelated: [{id: acme/few-warps, type: renamed}]")
+    repo.goldens("one-warp")
+    repo.version("2.0.0", "nothing but its name is another one", "acme/few-warps")
+    return {"acme/few-warps": "renamed"}
+
+
 def a_draft_promoted(repo):
     repo.change("rules/drafted/rule.yaml", "status: draft", "status: stable")
     repo.goldens("drafted")
@@ -117,6 +126,7 @@ def a_draft_loosened(repo):
         a_new_rule,
         one_removed,
         one_renamed,
+        one_that_says_what_it_was_called,
         a_draft_promoted,
         a_draft_loosened,
     ],
@@ -189,6 +199,16 @@ def an_id_used_again(repo):
     repo.goldens("old")
     repo.version("1.3.0")
     return {"review/id-reused"}
+
+
+def an_old_name_forgotten(repo):
+    repo.git("checkout", "-q", "main")
+    repo.change("rules/few-warps/rule.yaml", "why: It is.", "why: It is.\nrelated: [{id: acme/earlier, type: renamed}]")
+    repo.commit()
+    repo.git("checkout", "-q", "-B", "branch")
+    repo.change("rules/few-warps/rule.yaml", "\nrelated: [{id: acme/earlier, type: renamed}]", "")
+    repo.version("1.2.1")
+    return {"review/tombstone"}
 
 
 def an_agent_without_a_run(repo):
@@ -388,6 +408,7 @@ DISHONEST = [
     a_tombstone_of_another_version,
     a_tombstone_taken_away,
     an_id_used_again,
+    an_old_name_forgotten,
     an_agent_without_a_run,
     an_agent_called_human,
     an_agents_rule_that_is_no_draft,
