@@ -84,7 +84,7 @@ def build(
     findings a baseline counts, which end nothing. `cores`: 2 lets a copy of this process prove
     its half. `violated`, for tests of what goes wrong on
     hardware alone: errors that the checks find end nothing; the manifest has their codes, and the runtime refuses it unless it is told to.
-    `read_back`: compare the machine code with what was judged (`reread`); False is for tests of what else finds an error of lowering.
+    `read_back`: compare the machine code with what was judged (`reread`); False where nobody keeps that code.
     `on_step` is told the name of each step as it starts.
     """
     front = frontend(source, registry, arch, overrides, program=program, kernel=kernel, on_step=on_step)

@@ -125,7 +125,7 @@ def check_file(
         out.whole &= not left_out
         for target in targets:
             try:
-                how = {"book": book, "prove": True, "cores": cores(), "allow_unproved": allowed, "counted": counted}
+                how = {"book": book, "prove": True, "cores": cores(), "allow_unproved": allowed, "counted": counted, "read_back": False}
                 built = build(source, registry(), target, overrides, program=program, kernel=kernel.name, **how)
                 new = built.diagnostics
                 explained = explanation_of(built, registry(), book, overrides) if explain_proof else None
