@@ -67,13 +67,12 @@ def _shared_out(
     count = layout.elements(shape, warps, words, elem)
     if count is None:
         return found
-    if isinstance(buffer, Tile):
-        extents = tuple(map(lift, buffer.shape))
-        return {"moved": moved(touched, e.width, layout, words, shape, warps, extents, buffer.elem.bytes)} if e.width is not None else found
-    if e.divided == "thread" and e.width is not None:
-        found["turns"] = of_threads(touched, e.width, layout, words, shape, warps, buffer)
     if count * 32 * warps == prod(shape):  # else several threads hold an element
         found["division"] = Division(e.divided, f"{layout.name} {sorted(words.items())} {list(shape)} over {warps} warps")
+    if e.width is not None and isinstance(buffer, Tile):
+        found["moved"] = moved(touched, e.width, layout, words, shape, warps, tuple(map(lift, buffer.shape)), buffer.elem.bytes)
+    elif e.width is not None and e.divided == "thread":
+        found["turns"] = of_threads(touched, e.width, layout, words, shape, warps, buffer)
     return found
 
 

@@ -37,6 +37,7 @@ from cake_core.prove.text import Unanalysed
 from cake_core.prove.uses import Use, apart, may_share, meeting_form, uses_of
 from cake_core.prove.walk import Site
 from cake_core.prove.witness import Telling
+from cake_core.prove.within import traced
 from cake_core.prove.written import first_read, unwritten
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
@@ -62,6 +63,7 @@ class Answers:
     _swept: set[tuple[str, ...]] | None = None
     _replayed: dict[tuple, tuple[Fault, ...] | None] = field(default_factory=dict)
     _executed: Executed | None = None
+    _traced: dict[str, Answers] = field(default_factory=dict)  # by tensor whose accesses are followed
 
     def deadlock_free(self, given: Conditions = ()) -> Answer:
         if given:
@@ -153,6 +155,19 @@ class Answers:
         if self._known_at_once(access):
             return PROVED
         return self._after_deadlock(lambda cuts: self._worst(self._unwritten(cuts, access)))
+
+    def ordered_beside(self, a: Row, b: Row) -> Answer:
+        """The order of two accesses of one tensor by agents of one CTA, where they touch a common element. No machine executes that."""
+
+        def ask(cuts: Cuts) -> Answer:
+            name = a.site.act.region.name
+            if name not in self._traced:
+                own = Cuts(traced(cuts.facts, name), examples=self.examples)
+                self._traced[name] = Answers(self.rows, examples=self.examples, _cuts=own, _telling=Telling(own), _hangs=PROVED, _swept=set())
+            mine = self._traced[name]
+            return replace(mine._pairs(mine._cuts, a, b, True, _orders), confirmed=None)
+
+        return self._after_deadlock(ask)
 
     def _hang(self, cuts: Cuts) -> Answer:
         """The counts first: what is said of phases is so only where each gets what it counts. Then whether one waits for ever, and last whether
@@ -252,7 +267,7 @@ class Answers:
         return self._pairs(cuts, a, b, True, _orders).standing is Standing.VIOLATED
 
     def _pairs(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool, orders: Callable[[Use, Use], Iterable[tuple[Use, Use]]]) -> Answer:
-        if a.site.act.region.memory not in ("shared", "tensor"):
+        if a.site.act.region.memory not in ("shared", "tensor") and a.site.act.region.name not in cuts.facts.buffers:
             return unknown(f"the order of accesses to {a.site.act.region.memory} memory")
         if same_bytes and not may_share(cuts.facts, a.site.act.region, b.site.act.region):
             return PROVED

@@ -231,10 +231,14 @@ class Pair:
         """Whether it follows that a common element is one CTA's."""
         twins = Twins(self.places, self.at_a.path)
         try:
-            twins.close([*self._overlap(), *self._fixed()])
+            twins.close([*self._overlap(), *self._fixed(), *((p, q, NONE) for p, q in self.known())])
         except Apart:
             return True
-        return all(twins.equal(p, q) or self._single(p, q) for p, q in self._ctas())
+        return all(twins.equal(p, q) or self._single(p, q) for p, q in self.ctas())
+
+    def known(self) -> list[tuple[Poly, Poly]]:
+        """What is equal of the two."""
+        return []
 
     def _single(self, p: Poly, q: Poly) -> bool:
         a, b = self.places.quantities.range(p), self.places.quantities.range(q)
@@ -258,7 +262,7 @@ class Pair:
         least = list(conjuncts(at.path))
         return [p for p in least if -p in least or self.places.quantities.range(-p).nonneg]
 
-    def _ctas(self) -> list[tuple[Poly, Poly]]:
+    def ctas(self) -> list[tuple[Poly, Poly]]:
         """What tells CTAs apart: of the first, of the second."""
         own, rank = Poly.atom("cluster.id"), f"cluster.{self.places.facts.axis}"
         return [(own, own), *((self.at_a.env[n], self.at_b.env[n]) for n in (rank,) if n in self.at_a.env and n in self.at_b.env)]
@@ -267,6 +271,7 @@ class Pair:
         """The same for the solver: that the CTAs are one, where an element is common."""
         q, second = self.places.quantities, Second(self.places)
         path = [*self.at_a.path, *map(second.condition, (*self.at_b.path, *q.known))]
+        path += [equal(p, second.number(r)) for p, r in self.known()]
         if self.a.when is not None:
             path.append(q.condition(self.a.when, self.at_a.env))
         if self.b.when is not None:
@@ -279,7 +284,7 @@ class Pair:
                 (second.number(q.number(y.lo, self.at_b.env)), second.number(q.number(y.size, self.at_b.env))),
             ):
                 path += [AtLeast(element - lo), AtLeast(lo + size - element - 1)]
-        ctas = [equal(p, second.number(r)) for p, r in self._ctas()]
+        ctas = [equal(p, second.number(r)) for p, r in self.ctas()]
         indices = [p for p in self.at_a.env.values()] + [second.number(p) for p in self.at_b.env.values()]
         path += self._steps({a for p in indices for a in p.atoms()})
         return All(tuple(ctas)), tuple(path)

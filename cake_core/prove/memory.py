@@ -73,13 +73,17 @@ class Memory:
     def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         if given:
             return unknown("disjointness under conditions")
+        return self.common(access, other, Pair)
+
+    def common(self, access: Row, other: Row, kind: type[Pair]) -> Answer:
+        """Whether a common element of two accesses says what `kind` asks for."""
         a, b = access.site.act, other.site.act
         if a.region.memory != "global" or a.region.name != b.region.name:
             return unknown("disjointness of what is not one tensor in global memory")
         places, undecided = self._places(), PROVED
         for at_a in places.spots.get(access.site.event.id, ()):
             for at_b in places.spots.get(other.site.event.id, ()):
-                pair = Pair(places, self._tensor(a.region.name), a, b, at_a, at_b)
+                pair = kind(places, self._tensor(a.region.name), a, b, at_a, at_b)
                 if pair.never():
                     continue
                 answer = self._told(places, places.entailment.follows(*pair.goal()), lambda v, name=a.region.name: _common(name, v))

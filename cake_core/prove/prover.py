@@ -11,6 +11,7 @@ from cake_core.facts import Row, Rows
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
 from cake_core.prove.effort import asked
+from cake_core.prove.within import exclusive
 from cake_core.rules.engine import judge, predicates_of
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Predicates about addresses and what launches are admitted, and about order. Others are decided by the rules' own room.
 ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run"})
-ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written"})
+ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written", "exclusive"})
 
 
 @dataclass(slots=True)
@@ -62,6 +63,11 @@ class Prover:
 
     def written(self, access: Row, given: Conditions = ()) -> Answer:
         return self._once("written", (access,), given, lambda: self._asked.written(access, given))
+
+    def exclusive(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("agents of one CTA, under conditions")
+        return self._once("exclusive", (access, other), given, lambda: exclusive(access, other, self._places, self._asked))
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
         return self._address("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))

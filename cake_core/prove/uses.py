@@ -59,7 +59,7 @@ def uses_of(cuts: Cuts, event: Event, number: int) -> list[Use]:
     out = []
     for run in cuts.protocol.runs.values():
         for site in run.sites:
-            if site.event is event and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
+            if site.event is not None and site.event.id == event.id and isinstance(act := site.acts[number], Access) and (run.agent.first or act.issuer is not Issuer.WARPGROUP):
                 out += [Use(run, site, number, act, cta) for cta in memories(act, run.agent, cuts.facts.pair)]
     return out
 

@@ -108,6 +108,9 @@ class Predicates(Protocol):
     def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         """Of one tensor in global memory: different CTAs touch no common element by the two."""
 
+    def exclusive(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        """Of one tensor in global memory: different threads of one CTA touch no common element by the two, or one after the other."""
+
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
         """The numbers that a statement, and the loops and conditions around it, compute in 32 bits stay in 32 bits."""
 

@@ -128,7 +128,7 @@ class Red(Operation):
         issuer = Issuer.LEADER if scalar and _writer(op) <= Level.INSTANCE else Issuer.WARP
         reads = () if scalar else tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         ordered = ordering(op.words.get("order"), op.words.get("scope"), target)
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, **ordered))
+        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, divided=None if scalar else "thread", **ordered))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands
