@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cake_core.diagnostics import fail
-from cake_core.effects import Access, Effect, InGroup, Issuer, Mode
+from cake_core.effects import Access, Attribute, Effect, InGroup, Issuer, Mode
 from cake_core.frozen import frozen
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Block, Declaration, Expr, Int, Op, Word
@@ -98,6 +98,7 @@ class Copy(Operation):
         return (
             Access(op.value, Mode.READ, completion=group, issuer=Issuer.WARP),
             Access(op.operands[0], Mode.WRITE, completion=group, issuer=Issuer.WARP),
+            *((Attribute("piece", by.value),) if isinstance(by := op.words.get("by"), Int) else ()),
         )
 
     def lower(self, op: Op, cx: LowerContext) -> None:
