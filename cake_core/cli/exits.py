@@ -22,7 +22,7 @@ ENGINE_CODES = {
 #: What a project says in `cake.toml`, as wrong as a wrong option.
 USAGE_NAMESPACES = {"config"}
 #: Findings of an engine's namespace that are of a text nevertheless.
-OF_A_TEXT = {"rules/example", "rules/not-analysed", "rules/undecided"} | {"rules/baseline-stale", "rules/suppression", "rules/suppression-refused"}
+OF_A_TEXT = {"rules/example", "rules/not-analysed", "rules/probe", "rules/undecided", "rules/unfinished"} | {"rules/baseline-stale", "rules/suppression", "rules/suppression-refused"}
 
 
 def code_of(diagnostics: Iterable[Diagnostic]) -> int:

@@ -14,6 +14,7 @@ from cake_core.diagnostics.near import get_close_matches
 
 #: Commands by name, with the line in the list.
 COMMANDS = {
+    "lint": "Say what of rules is unfinished, unused or said twice.",
     "list": "List the rules of every pack.",
     "new": "Begin a rule, from a failure too.",
     "show": "Show a rule as it was read.",
