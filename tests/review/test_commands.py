@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import jsonschema
 import pytest
 
+from cake_core import diagnostics
 from cake_core.review.markdown import cell, code
 
 from .conftest import GOOD, SMALL
@@ -105,6 +108,21 @@ def test_stats_names_the_most_expensive_first(repo, cake):
 def test_stats_over_a_corpus(repo, cake):
     result = cake("stats", "acme/small-role", "--pack", str(repo.pack), "--corpus", "kernels")
     assert result.exit_code == 0 and "1 rule, 3 times judged, 1 finding, 0 unknown, 0 steps" in result.output, result.output
+
+
+# --- JSON --------------------------------------------------------------------------------------------------------
+
+SCHEMA = Path(diagnostics.__file__).parent / "schema" / "diagnostics.schema.json"
+
+
+@pytest.mark.parametrize("command", [("diff", "--base", "main"), ("review", "--base", "main"), ("stats", "acme")])
+def test_json_follows_the_schema(command, repo, cake):
+    loosened(repo)
+    repo.rule("free-run", ORDERED, bad_idle=IDLE, good_runs=GOOD)
+    more = ("--pack", str(repo.pack)) if command[0] == "stats" else ()
+    found = json.loads(cake(*command, *more, "--json").output)
+    jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert {"diff": "difference"}.get(command[0], command[0]) in found
 
 
 # --- the comment -------------------------------------------------------------------------------------------------
