@@ -106,21 +106,29 @@ class Entailment:
         if found == smt.SAT and q.keeps_products(s.model()):
             return q.denial(q.smallest(s, s.model(), q.keeps_products), goal)
         for fixed in ("", *q.small()):
-            s = _solver("QF_NIA", q.declared() + stated + q.products() + fixed)
-            if (found := check(s, SOLVER)) == smt.SAT:
-                return q.denial(q.smallest(s, s.model()), goal)
-            if found == smt.UNSAT and not fixed:
-                return YES
+            text = q.declared() + stated + q.products() + fixed
+            for way, rlimit in PRODUCTS:
+                s = _solver("QF_NIA", text, tactics=way, rlimit=rlimit)
+                if (found := check(s, SOLVER)) == smt.SAT and q.keeps_products(s.model()):
+                    return q.denial(q.smallest(_solver("QF_NIA", text, s.ctx), s.model(), q.keeps_products), goal)
+                if found == smt.UNSAT and not fixed:
+                    return YES
+                if found != smt.UNKNOWN:
+                    break
         return Decision(Follows.UNKNOWN)
 
 
 #: Steps of one try to make a denial smaller.
 SMALLER = 200_000
+_SIMPLER = ("simplify", "propagate-values", "solve-eqs", "elim-uncnstr", "simplify")
+#: How true products are asked about, and with how many steps: by cells of the reals, which is quick to find numbers; then by z3's own search,
+#: with what equations say put in, and without.
+PRODUCTS = (((*_SIMPLER, "qfnra-nlsat"), 1_000_000), ((*_SIMPLER, "smt"), RLIMIT), (("smt",), RLIMIT))
 
 
-def _solver(logic: str, text: str, context: smt.Context | None = None) -> smt.Solver:
+def _solver(logic: str, text: str, context: smt.Context | None = None, tactics: tuple[str, ...] = (), rlimit: int = RLIMIT) -> smt.Solver:
     """Where values are asked for, in a context of its own: what it finds does not depend on what was asked before."""
-    s = smt.Solver(logic, context or smt.Context(), rlimit=RLIMIT)
+    s = smt.Solver(logic, context or smt.Context(), tactics=tactics, rlimit=rlimit)
     s.read(text)
     return s
 

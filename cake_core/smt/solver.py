@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from enum import Enum
 
 from cake_core.smt.spent import counting
@@ -21,15 +22,38 @@ SAT, UNSAT, UNKNOWN = Found.SAT, Found.UNSAT, Found.UNKNOWN
 
 
 class Solver:
-    """`logic`: by its SMT-LIB name. Options as z3 names them, such as `rlimit`: steps of one answer, the same on every machine."""
+    """`logic`: by its SMT-LIB name, or `tactics` as z3 names them, one after the other. Options as z3 names them, such as `rlimit`: steps of one
+    answer, the same on every machine.
 
-    def __init__(self, logic: str, ctx: Context, **options: int) -> None:
+    z3's own strategies for a logic give some of their parts so many milliseconds, so what they answer depends on how busy a machine is. They
+    are used as long as no scope was opened: so one is.
+    """
+
+    def __init__(self, logic: str, ctx: Context, *, tactics: Sequence[str] = (), **options: int) -> None:
         self.ctx, self._z3, self._c = ctx, ctx.z3, ctx.handle
-        self._handle = self._z3.mk_solver_for_logic(self._c, self._z3.mk_string_symbol(self._c, logic.encode()))
+        if tactics:
+            self._handle = self._z3.mk_solver_from_tactic(self._c, self._chain(tactics))
+        else:
+            self._handle = self._z3.mk_solver_for_logic(self._c, self._z3.mk_string_symbol(self._c, logic.encode()))
         if not self._handle:
             raise SmtError(f"no solver for {logic}")
         self._z3.solver_inc_ref(self._c, self._handle)
         self.set(**options)
+        if not tactics:
+            self.push()
+
+    def _chain(self, tactics: Sequence[str]) -> int:
+        """Tactics one after the other; they live as long as the context."""
+        whole = 0
+        for name in tactics:
+            one = self._z3.mk_tactic(self._c, name.encode())
+            self.ctx.sound()
+            self._z3.tactic_inc_ref(self._c, one)
+            if whole:
+                one = self._z3.tactic_and_then(self._c, whole, one)
+                self._z3.tactic_inc_ref(self._c, one)
+            whole = one
+        return whole
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) and self.ctx.handle:

@@ -20,12 +20,14 @@ from formats import assert_told
 from cake_core import smt
 from cake_core.diagnostics import CakeError, Severity
 from cake_core.diagnostics.json import diagnostic_object
-from cake_core.facts import facts_of
+from cake_core.facts import facts_of, rows_of
 from cake_core.machine import Scenario, explore
 from cake_core.pipeline import build, frontend
 from cake_core.plugins import load_registry
-from cake_core.prove import answers
+from cake_core.prove import answers, effort, entailment
+from cake_core.prove.memory import Memory
 from cake_core.prove.solve import Cuts
+from cake_core.rules import Standing
 from cake_core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,3 +142,14 @@ def test_an_interrupt_is_no_answer_of_the_solver():
     finally:
         hurry.cancel()
         signal.signal(signal.SIGINT, before)
+
+
+def test_products_are_decided_far_below_the_budget():
+    """Rows times columns in one index: the hardest arithmetic on addresses in the zoo."""
+    path = ROOT / "kernels" / "elementwise" / "scale_shift.cake"
+    front = frontend(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, "sm90")
+    rows = rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
+    writes = [r for r in rows["access"] if r["space"] == "global" and r["mode"] == "write"]
+    with effort.counting() as spent:
+        assert {Memory(rows).disjoint(w, w).standing for w in writes} == {Standing.PROVED}
+    assert spent.most < entailment.RLIMIT // 2

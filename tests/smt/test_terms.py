@@ -225,3 +225,30 @@ def test_an_interrupt_from_the_keyboard_is_pythons():
     finally:
         hurry.cancel()
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("logic", ["QF_LIA", "QF_NIA", "QF_UFLIA", "QF_UFNIA"])
+def test_no_strategy_of_z3_with_a_clock_in_it_is_asked(logic):
+    """z3 uses its own strategies, which give some parts so many milliseconds, as long as no scope is open."""
+    ctx = smt.Context()
+    s = smt.Solver(logic, ctx)
+    s.pop()
+    ctx.sound()
+    s.pop()
+    with pytest.raises(smt.SmtError):
+        ctx.sound()
+
+
+def test_tactics_answer_as_a_logic_does():
+    ctx = smt.Context()
+    x, y = ctx.int("x"), ctx.int("y")
+    for claims, found in (([x * y == 35, x > 1, y > x], smt.SAT), ([x * x == 2], smt.UNSAT), ([x * y > 0, x > 0, y < 0], smt.UNSAT)):
+        for tactics in ((), ("simplify", "propagate-values", "smt"), ("simplify", "qfnra-nlsat")):
+            s = smt.Solver("QF_NIA", ctx, tactics=tactics, rlimit=1_000_000)
+            s.add(*claims)
+            assert s.check() == found
+            if found == smt.SAT:
+                m = s.model()
+                assert (m.number(x), m.number(y)) == (5, 7)
+    with pytest.raises(smt.SmtError):
+        smt.Solver("QF_NIA", ctx, tactics=("no such",))
