@@ -130,6 +130,12 @@ class Moment(Protocol):
     def give(self, register: Operand, value: int | None) -> None:
         """Set a result; None: not known."""
 
+    def gathered(self, operand: Operand) -> tuple[int | None, ...] | None:
+        """What the lanes of the warp give to this instruction: those that are read, which stand for all, the leading one first. None: not known."""
+
+    def drawn(self, address: Operand) -> int | None:
+        """What a counter in global memory holds when this thread adds to it; None: not known."""
+
     def box(self, map: Operand) -> int:
         """Bytes of one box of the tensor map whose address is the operand's base."""
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from random import Random
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Diagnostic, Related
-from cake_core.facts.schema import Facts
+from cake_core.facts.schema import Facts, events
 from cake_core.frozen import frozen
 from cake_core.ir.types import ELEMENTS
 from cake_core.lower import Lowered
 from cake_core.lower.kernel import entry_launch
+from cake_core.machine.clocks import layout_of
+from cake_core.machine.explore import orders
 from cake_core.machine.scenarios import value
+from cake_core.machine.schedule import Schedule
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, tables_of, worlds
@@ -24,6 +27,7 @@ from cake_core.reread.compare import Difference, compared
 from cake_core.reread.expected import Turn, script, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launches import launches
+from cake_core.reread.talks import Talks, Unsaid
 from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
 from cake_core.reread.words import Names
 
@@ -51,8 +55,8 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`."""
     everyone = [r.name for r in facts.roles] or ["kernel"]
     try:
-        entry = read(lowered.ptx)
-        code = coded(entry, rereads)
+        entry, messages = read(lowered.ptx), _messages(facts)
+        code = coded(entry, rereads, messages)
         if code.unread:
             opcode, line = next(iter(code.unread.items()))
             raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
@@ -67,8 +71,7 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     for scenario in scenarios:
         try:
             world = next(worlds(facts, scenario, 0, read=tables))
-            cluster = cluster_of(facts, world)
-            one = _One(lowered, facts, arch, entry, code, world, cluster, left)
+            one = _One(lowered, facts, arch, entry, code, messages, world, _cluster(facts, world, messages), left)
             for role, finding in one.differences():
                 found.setdefault(role, finding)
             sizes.append(tuple(sorted(scenario.params.items())))
@@ -97,6 +100,40 @@ class _Always(Random):
         return self.value
 
 
+@dataclass(slots=True, eq=False)
+class _Reader:
+    """One thread that is read back. `run`: its last; `end`: what ended it before its end."""
+
+    agent: Agent
+    warp: int
+    lane: int
+    run: Run | None = None
+    end: NotFollowed | None = None
+
+
+def _role(agent: Agent) -> str:
+    return agent.name if agent.role is not None else "idle"
+
+
+def _lanes(agent: Agent) -> dict[int, tuple[int, ...]]:
+    return dict(zip((agent.first + agent.warps - 1, agent.first), reversed(LANES), strict=True))
+
+
+def _cluster(facts: Facts, world: World, messages: bool) -> Cluster:
+    """The agents of a scenario. Where they tell each other numbers, all run first, in the plain order, so that each has its steps."""
+    cluster = cluster_of(facts, world)
+    if messages:
+        schedule = Schedule(cluster, layout_of(cluster), next(orders(cluster, 0)), True, inf)
+        if schedule.run() or schedule.cut:
+            raise MachineError("the event machine goes wrong")
+    return cluster
+
+
+def _messages(facts: Facts) -> bool:
+    """Whether control may go by what threads store to shared memory."""
+    return any(s.source is not None for part in (facts.before, facts.after, *(r.body for r in facts.roles)) for e in events(part) for s in e.sets)
+
+
 @dataclass(slots=True)
 class _One:
     """One scenario. `template`: the slots that all threads of the launch share."""
@@ -106,6 +143,7 @@ class _One:
     arch: Architecture
     entry: Entry
     code: Code
+    messages: bool
     world: World
     cluster: Cluster
     left: dict[str, str]
@@ -117,31 +155,51 @@ class _One:
     def differences(self) -> Iterator[tuple[str, Diagnostic]]:
         self._launch()
         registers = entry_launch(self.lowered.plan, self.arch).entry_registers
-        for agent in self.cluster.agents:
-            role = agent.name if agent.role is not None else "idle"
-            if role in self.left:
+        scripts = {a.id: script(self.facts, a, self.base, registers) for a in self.cluster.agents if _role(a) not in self.left}
+        readers = [
+            _Reader(agent, warp, lane)
+            for agent in self.cluster.agents
+            if agent.id in scripts
+            for warp, lanes in _lanes(agent).items()
+            for lane in lanes
+        ]
+        self._read(readers)
+        told: set[str] = set()
+        for r in readers:
+            role, turns = _role(r.agent), scripts[r.agent.id]
+            if role in self.left or role in told:
                 continue
-            turns = script(self.facts, agent, self.base, registers)
-            last = agent.first + agent.warps - 1
-            for warp, lanes in dict(zip((last, agent.first), reversed(LANES), strict=True)).items():
-                told: dict[int, list] = {}
-                for lane in lanes:
-                    want = wanted(turns, warp == agent.first, lane == 0)
-                    run, end = self._run(agent.cta, warp, lane, told), None
-                    try:
-                        run.go()
-                    except NotFollowed as error:
-                        end = error
-                    difference = compared(want, run.seen, agent.cta)
-                    if difference is not None and (end is None or difference.seen is not None):  # as far as it was followed
-                        if self._chosen(agent, turns, registers):
-                            self.left[role] = "what its text does goes by a value of which facts say nothing"
-                        else:
-                            yield role, self._told(agent, warp, lane, difference)
-                    elif end is not None:
-                        self.left[role] = _located(end)
-                    if difference is not None or end is not None:
-                        break
+            difference = compared(wanted(turns, r.warp == r.agent.first, r.lane == 0), r.run.seen, r.agent.cta)
+            if difference is not None and (r.end is None or difference.seen is not None):  # as far as it was followed
+                if self._chosen(r.agent, turns, registers):
+                    self.left[role] = "what its text does goes by a value of which facts say nothing"
+                else:
+                    told.add(role)
+                    yield role, self._told(r.agent, r.warp, r.lane, difference)
+            elif r.end is not None:
+                self.left[role] = _located(r.end)
+
+    def _read(self, readers: list[_Reader]) -> None:
+        """Run all threads to their ends, those that wait for others again and again; when nobody gets further what is missing is not known."""
+        talks = Talks({(a.cta, w): lanes for a in self.cluster.agents for w, lanes in _lanes(a).items()})
+        pending = readers
+        while pending:
+            waiting, further = [], False
+            for r in pending:
+                before = r.run.executed if r.run is not None else -1
+                r.run = self._run(r.agent.cta, r.warp, r.lane, talks)
+                try:
+                    r.run.go()
+                except NotFollowed as error:
+                    r.end = error
+                except Unsaid:
+                    waiting.append(r)
+                    further = further or r.run.executed > before
+                else:
+                    further = True
+            further = further or len(waiting) < len(pending)
+            talks.ended = talks.ended or not further
+            pending = waiting
 
     def _chosen(self, agent: Agent, turns: list[Turn], registers: int) -> bool:
         """Whether the acts of an agent go by values that the event machine chose for want of anything known."""
@@ -151,7 +209,7 @@ class _One:
         for other in (1, -1):
             world = World(self.world.scenario, _Always(other), self.world.table, {(): 0})
             try:
-                again = script(self.facts, cluster_of(self.facts, world).agents[agent.id], self.base, registers)
+                again = script(self.facts, _cluster(self.facts, world, self.messages).agents[agent.id], self.base, registers)
             except (MachineError, FaultFound):
                 return True
             if [(t.wanted.act, t.by) for t in again] != acts:
@@ -179,7 +237,7 @@ class _One:
             self.template[code.slots[name]] = number
         self.boxes = tuple(prod(m.box) * ELEMENTS[m.elem].bits // 8 for m in self.lowered.tensor_maps)
 
-    def _run(self, cta: int, warp: int, lane: int, told: dict) -> Run:
+    def _run(self, cta: int, warp: int, lane: int, talks: Talks) -> Run:
         r, s, size = self.template[:], self.world.scenario, self.facts.cluster
         special = {
             "%tid.x": 32 * warp + lane, "%tid.y": 0, "%tid.z": 0, "%ntid.x": self.threads, "%laneid": lane,
@@ -188,7 +246,7 @@ class _One:
         }  # fmt: skip
         for name in SPECIAL:
             r[self.code.slots[name]] = special[name]
-        return Run(self.code, r, cta, lane, self.threads, self._load, self.boxes, told=told)
+        return Run(self.code, r, cta, warp, lane, self.threads, self._load, self._draw, self.boxes, talks)
 
     def _load(self, address: int, size: int) -> int | None:
         """An element of an `in` tensor, which no one writes."""
@@ -206,6 +264,10 @@ class _One:
             index.append(rest % d)
             rest //= d
         return None if rest else self.world.load(tensor.name, tuple(reversed(index))) & (1 << 8 * size) - 1
+
+    def _draw(self, address: int, n: int) -> int | None:
+        number = address // POINTER - 1
+        return self.world.draw_number(self.facts.tensors[number].name, n) if 0 <= number < len(self.facts.tensors) and not address % POINTER else None
 
     # --- telling
 

@@ -1,8 +1,8 @@
 """One thread after another through the slice of a kernel: registers, branches, and what each does to barriers, in order.
 
-Nothing is simulated that a thread could notice of others: a wait passes, a copy has no data. So a thread's acts are a function of
-parameters, of its place in the launch, and of elements of `in` tensors; whatever else a register is made from is not known, and what
-would need it is not followed.
+Nothing is simulated that a thread could notice of others but messages (`talks`): a wait passes, a copy has no data. So a thread's acts are a
+function of parameters, of its place in the launch, of elements of `in` tensors and of what counters give; whatever else a register is
+made from is not known, and what would need it is not followed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from cake_core.ptx.acts import Act, Reread, in_rank, rank_of
 from cake_core.ptx.reader import At, Entry, Group, Operand, Pair, PtxSyntaxError, Statement
 from cake_core.reread.flow import NotFollowed, sliced
 from cake_core.reread.numbers import NO_RESULT, PLAIN, bits_of, function_of, types_of
+from cake_core.reread.talks import Talks, Thread, Unsaid
 
 #: Statements of the slice that one thread may execute.
 MOST = 100_000
@@ -42,19 +43,33 @@ class Code:
 
 @dataclass(slots=True)
 class Run:
-    """One thread. `r`: values by slot. `load(address, bytes)`: an element of a tensor, None where it is not known. Implements `acts.Moment`."""
+    """One thread. `r`: values by slot. `load(address, bytes)`: an element of a tensor, `draw(address, n)`: what a counter gives the n-th time; None
+    where it is not known. Implements `acts.Moment`."""
 
     code: Code
     r: list
     rank: int
+    warp: int
     lane: int
     threads: int
     load: Callable[[int, int], int | None]
+    draw: Callable[[int, int], int | None]
     boxes: tuple[int, ...]
+    talks: Talks
     line: int = 0
     seen: list[Seen] = field(default_factory=list)
-    told: dict[int, list] = field(default_factory=dict)  # what lane 0 of the warp gave to each exchange of the warp, in order
-    heard: dict[int, int] = field(default_factory=dict)
+    turns: dict = field(default_factory=dict)  # how often it has read an element, drawn a number, or given to an instruction
+    executed: int = 0
+
+    @property
+    def thread(self) -> Thread:
+        return self.rank, self.warp, self.lane
+
+    def turn(self, what: tuple) -> int:
+        """How often this was asked before."""
+        n = self.turns.get(what, 0)
+        self.turns[what] = n + 1
+        return n
 
     # --- Moment
 
@@ -91,17 +106,27 @@ class Run:
             raise NotFollowed("a tensor map that is no parameter", self.line)
         return self.boxes[number]
 
+    def gathered(self, operand: Operand) -> tuple[int | None, ...] | None:
+        line = self.line
+        self.talks.given[self.thread][line].append(self.known(operand))
+        return self.talks.gathered(self.rank, self.warp, line, self.turn(("given", line)))
+
+    def drawn(self, address: Operand) -> int | None:
+        at = self.known(address)
+        return None if at is None else self.draw(at, self.turn(("drawn", self.line)))
+
     # --- the run
 
     def go(self) -> list[Seen]:
-        """All acts, to the end. Raises NotFollowed."""
-        blocks, r, left, at = self.code.blocks, self.r, MOST, 0
+        """All acts, to the end. Raises NotFollowed, and Unsaid where it has to wait for others."""
+        self.talks.begin(self.thread)
+        blocks, r, at = self.code.blocks, self.r, 0
         while at >= 0:
             steps, guard, negated, taken, after, meets, decides, line = blocks[at]
             for step in steps:
                 step(self)
-            left -= len(steps) + 1
-            if left < 0:
+            self.executed += len(steps) + 1
+            if self.executed > MOST:
                 raise NotFollowed(f"a thread runs through more than {MOST} instructions", line)
             if taken is None:
                 at = after
@@ -122,9 +147,10 @@ class Run:
 
 @dataclass(slots=True)
 class Coder:
-    """`rereads`: the instructions of plugins by name."""
+    """`rereads`: the instructions of plugins by name. `messages`: integers that threads store to shared memory are followed."""
 
     rereads: Mapping[str, Reread]
+    messages: bool = False
     slots: dict = field(default_factory=dict)
     constants: list = field(default_factory=list)
     unread: dict[str, int] = field(default_factory=dict)
@@ -143,7 +169,11 @@ class Coder:
         known = self.reread(s.opcode)
         if known is None and (s.opcode.partition(".")[0] not in PLAIN or "async" in s.words):
             self.unread.setdefault(s.opcode, s.line)
-        return known is not None and known.read is not None and known.acts
+        return self._stores(s) if known is None else known.read is not None and known.acts
+
+    def _stores(self, s: Statement) -> bool:
+        """Whether it may be a message: an integer that goes to shared memory."""
+        return self.messages and s.opcode in ("st.shared.b32", "st.shared.u32", "st.shared.s32") and "%f" not in s.text
 
     def writes(self, s: Statement) -> tuple[str, ...]:
         known = self.reread(s.opcode)
@@ -207,7 +237,7 @@ class Coder:
                 run.line = line
                 try:
                     done = read(s, run)
-                except NotFollowed:
+                except (NotFollowed, Unsaid):
                     raise
                 except Exception as error:  # noqa: BLE001 - a stranger's function, or a form of the instruction that it does not expect
                     raise NotFollowed(f"the reading of '{name}' failed at '{s.opcode}': {type(error).__name__}", line) from None
@@ -215,6 +245,8 @@ class Coder:
 
             return act
         words = s.words
+        if self._stores(s):
+            return self._store(operands)
         if words[0] == "ld" and "v2" not in words and "v4" not in words:
             return self._load(s, operands)
         if words[0] == "selp" and bits_of(words[-1]) and len(operands) == 4:
@@ -302,6 +334,8 @@ class Coder:
 
             return param
         types = types_of(s.words)
+        if self.messages and s.opcode in ("ld.shared.b32", "ld.shared.u32", "ld.shared.s32"):
+            return self._hear(d, at, s.line)
         if "global" not in s.words or not types or not isinstance(at, At) or s.words[-1] == "f32":
             return self._clear([d])
         size = bits_of(types[-1]) // 8
@@ -312,26 +346,36 @@ class Coder:
 
         return load
 
+    def _hear(self, d: int, at: Operand, line: int) -> Callable[[Run], None]:
+        def hear(run: Run) -> None:
+            known = run.known(at)
+            run.r[d] = None if known is None else run.talks.heard(run.shared(at), run.turn((line, known)))
+
+        return hear
+
+    def _store(self, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        to, value = operands
+
+        def store(run: Run) -> None:
+            if run.known(to) is not None:
+                run.talks.stored[run.thread][run.shared(to)].append(run.known(value))
+
+        return store
+
     def _from_first(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
-        """A value of the warp's lane 0, which has run before (PTX ISA, shfl.sync.idx)."""
-        d, a, line = self.slot(operands[0]), self.slot(operands[1], 32), s.line
+        """A value of the warp's lane 0, which is run first (PTX ISA, shfl.sync.idx)."""
+        d, a, line = operands[0], operands[1], s.line
 
         def exchange(run: Run) -> None:
-            told = run.told.setdefault(line, [])
-            if run.lane == 0:
-                told.append(run.r[a])
-                run.r[d] = run.r[a]
-                return
-            n = run.heard.get(line, 0)
-            run.heard[line] = n + 1
-            run.r[d] = told[n] if n < len(told) else None
+            run.talks.given[run.thread][line].append(run.known(a))
+            run.give(d, run.talks.first(run.rank, run.warp, line, run.turn(("given", line))))
 
         return exchange
 
 
-def coded(entry: Entry, rereads: Mapping[str, Reread]) -> Code:
+def coded(entry: Entry, rereads: Mapping[str, Reread], messages: bool = False) -> Code:
     """Raises NotFollowed where the control flow of a kernel can't be followed."""
-    coder = Coder(rereads)
+    coder = Coder(rereads, messages)
     part = sliced(entry, coder.acts, coder.writes)
     blocks = []
     for b in part.blocks:

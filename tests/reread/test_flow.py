@@ -7,6 +7,7 @@ import pytest
 from cake_core.ptx.acts import Act, Reread, met
 from cake_core.ptx.reader import read
 from cake_core.reread.flow import NotFollowed, blocks_of, meetings
+from cake_core.reread.talks import Talks, Unsaid
 from cake_core.reread.threads import Run, coded
 
 
@@ -18,22 +19,30 @@ def fails(s, at):
     raise IndexError("no such thing")
 
 
+def ored(s, at):
+    given = at.gathered(s.operands[1])
+    at.give(s.operands[0], None if given is None else given[0] | given[1])
+    return ()
+
+
 REREADS = {
     "act": Reread("act", lambda s, at: (met(at.value(s.operands[0]), 0),)),
     "sets": Reread("sets", lambda s, at: at.give(s.operands[0], at.lane) or (), acts=False, writes=True),
+    "redux.sync.or": Reread("redux.sync.or", ored, acts=False, writes=True),
+    "draws": Reread("draws", lambda s, at: at.give(s.operands[0], at.drawn(s.operands[1])) or (), acts=False, writes=True),
     "fails": Reread("fails", fails),
     "act.not": Reread("act.not"),
 }
 
 
-def run(body: str, n: int | None = 3, lane: int = 0, told: dict | None = None) -> list[Act]:
-    code = coded(entry(body), REREADS)
+def run(body: str, n: int | None = 3, lane: int = 0, talks: Talks | None = None, messages: bool = False) -> list[Act]:
+    code = coded(entry(body), REREADS, messages)
     assert not code.unread, code.unread
     r = [None] * len(code.slots)
     for slot, number in code.constants:
         r[slot] = number
     r[code.slots["arg_N"]] = n
-    done = Run(code, r, 0, lane, 32, lambda address, size: None, (), told={} if told is None else told)
+    done = Run(code, r, 0, 0, lane, 32, lambda address, size: None, lambda address, n: 10 * n + address, (), talks or Talks({(0, 0): (0, 31)}))
     return [s.act.at for s in done.go()]
 
 
@@ -108,9 +117,54 @@ def test_one_known_side_may_decide():
 
 def test_what_lane_0_tells():
     body = "  sets %r0;\n  add.s32 %r1, %r0, 7;\n  shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n  act %r2;\n  ret;"
-    told: dict = {}
-    assert run(body, lane=0, told=told) == [7]
-    assert run(body, lane=31, told=told) == [7]
+    talks = Talks({(0, 0): (0, 31)})
+    assert run(body, lane=0, talks=talks) == [7]
+    assert run(body, lane=31, talks=talks) == [7]
+
+
+def test_what_lanes_gather():
+    """Each lane needs what the others give, so the first one is run again."""
+    body = "  sets %r0;\n  add.s32 %r1, %r0, 64;\n  redux.sync.or.b32 %r2, %r1, -1;\n  act %r2;\n  ret;"
+    talks = Talks({(0, 0): (0, 31)})
+    with pytest.raises(Unsaid):
+        run(body, lane=0, talks=talks)
+    assert run(body, lane=31, talks=talks) == [64 | 95]
+    assert run(body, lane=0, talks=talks) == [64 | 95]
+
+
+SAYS = "  mov.b32 %r0, 0;\n$more:\n  add.s32 %r1, %r0, 40;\n  st.shared.b32 [64], %r1;\n  add.s32 %r0, %r0, 1;\n  setp.lt.s32 %p0, %r0, 2;\n  @%p0 bra $more;\n  ret;"
+HEARS = "  ld.shared.b32 %r0, [64];\n  act %r0;\n  ld.shared.b32 %r1, [32+32];\n  act %r1;\n  ret;"
+AGAIN = (
+    "  mov.b32 %r9, 0;\n$more:\n  ld.shared.b32 %r0, [64];\n  act %r0;\n  add.s32 %r9, %r9, 1;\n  setp.lt.s32 %p0, %r9, 2;\n  @%p0 bra $more;\n  ret;"
+)
+
+
+def test_messages():
+    """Each instruction hears what was said in its turn."""
+    talks = Talks({(0, 0): (0, 31)})
+    with pytest.raises(Unsaid):
+        run(AGAIN, lane=31, talks=talks, messages=True)
+    assert run(SAYS, lane=0, talks=talks, messages=True) == []
+    assert run(AGAIN, lane=31, talks=talks, messages=True) == [40, 41]
+    assert run(HEARS, lane=31, talks=talks, messages=True) == [40, 40]
+
+
+def test_a_message_that_never_comes():
+    talks = Talks({(0, 0): (0, 31)}, ended=True)
+    with pytest.raises(NotFollowed, match="goes by is not known"):
+        run(AGAIN, talks=talks, messages=True)
+
+
+def test_where_two_store_nothing_is_known():
+    talks = Talks({(0, 0): (0, 31)})
+    run(SAYS, lane=0, talks=talks, messages=True)
+    run(SAYS, lane=31, talks=talks, messages=True)
+    with pytest.raises(NotFollowed):
+        run(AGAIN, lane=5, talks=talks, messages=True)
+
+
+def test_numbers_of_a_counter():
+    assert run("  draws %r0, [4];\n  act %r0;\n  ret;") == [4]
 
 
 def test_a_reading_that_fails():

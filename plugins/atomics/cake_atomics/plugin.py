@@ -5,6 +5,7 @@ from __future__ import annotations
 from cake_atomics.atomic import ATOMICS
 from cake_atomics.counter import COUNTER
 from cake_atomics.red import REDUCTIONS
+from cake_atomics.reread import REREADS
 from cake_core import hookimpl
 
 CAKE_API = 1
@@ -13,3 +14,8 @@ CAKE_API = 1
 @hookimpl
 def cake_primitives():
     return (*ATOMICS, *REDUCTIONS, COUNTER)
+
+
+@hookimpl
+def cake_rereads():
+    return REREADS
