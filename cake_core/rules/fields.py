@@ -35,12 +35,14 @@ class Fields:
         return found
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; required without a default."""
+        """A text; required without a default, and then not empty."""
         found = self.node_of(key, required=default is None)
         if found is None:
             return default
         if not isinstance(found, Scalar) or not isinstance(found.value, str):
             raise fail("rules/value", f"'{key}' is a text", found.span, fix="write it in quotes" if isinstance(found, Scalar) else None)
+        if default is None and not found.value.strip():
+            raise fail("rules/value", f"'{key}' is empty", found.span)
         return found.value.strip()
 
     def integer(self, key: str, default: int, least: int = 1, most: int | None = None) -> int:

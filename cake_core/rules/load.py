@@ -17,7 +17,15 @@ from cake_core.rules.strict import Mapping, Scalar, read
 from cake_core.rules.versions import VERSION
 
 ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*")
+#: Keys of what stands inside a rule.
 AUTHOR = ("name", "kind", "run")
+PLACE = ("at", "over", "say")
+APPLIES = ("capability",)
+REFERENCE = ("title", "url")
+OTHER = ("id", "type")
+BUDGET = ("rlimit",)
+#: Who an author can be.
+AUTHORS = ("human", "agent")
 #: How a rule came from another one. `renamed`: it is the other one, under a new id.
 RELATED = ("renamed", "merged", "derived", "obsolete", "similar")
 
@@ -53,7 +61,9 @@ def load_rule(path: Path, known: dict[str, Definition] | None = None, name: str 
 
 def _rule(node: Mapping, path: Path, known: dict[str, Definition], sink: Sink) -> Rule:
     found = node.get("shape")
-    shape = found.value if isinstance(found, Scalar) else "path" if node.get("must_pass") else "protocol" if node.get("automaton") else "relation"
+    shape = "path" if node.get("must_pass") else "protocol" if node.get("automaton") else "relation"
+    if found is not None:
+        shape = found.value if isinstance(found, Scalar) else None
     if shape not in SHAPES:
         raise fail("rules/value", f"'shape' is one of {', '.join(SHAPES)}", found.span)
     make, own = SHAPES[shape]
@@ -166,7 +176,7 @@ def _related(fields: Fields) -> tuple[tuple[str, str], ...]:
     """(type, id) of each: how this rule came from the other one."""
     out = []
     for node in fields.mappings("related"):
-        one = Fields(node, "a related rule", ("id", "type"), fields.sink)
+        one = Fields(node, "a related rule", OTHER, fields.sink)
         if one.text("type") not in RELATED:
             raise fail("rules/value", f"'type' is {', '.join(RELATED[:-1])} or {RELATED[-1]}", node.get("type").span)
         out.append((one.text("type"), rule_id(one, "id")))
@@ -194,7 +204,7 @@ def _at(fields: Fields, variables: dict[str, Sort], shape: str) -> str:
 def _also(fields: Fields, reader: shapes.Reader, variables: dict[str, Sort]) -> tuple[Also, ...]:
     out = []
     for node in fields.mappings("also"):
-        inner = Fields(node, "a further place", ("at", "over", "say"), fields.sink)
+        inner = Fields(node, "a further place", PLACE, fields.sink)
         at, over = inner.text("at", "") or None, inner.scalar("over")
         if (at is None) == (over is None):
             raise fail("rules/key", "a further place has 'at', a variable, or 'over', facts", node.span)
@@ -209,14 +219,14 @@ def _also(fields: Fields, reader: shapes.Reader, variables: dict[str, Sort]) -> 
 
 def _capabilities(fields: Fields) -> tuple[str, ...]:
     found = fields.node_of("applies")
-    return () if found is None else Fields(found, "'applies'", ("capability",), fields.sink).texts("capability")
+    return () if found is None else Fields(found, "'applies'", APPLIES, fields.sink).texts("capability")
 
 
 def _authors(fields: Fields) -> tuple[Author, ...]:
     out = []
     for node in fields.mappings("authors"):
         one = Fields(node, "an author", AUTHOR, fields.sink)
-        if (kind := one.text("kind", "human")) not in ("human", "agent"):
+        if (kind := one.text("kind", "human")) not in AUTHORS:
             raise fail("rules/value", "'kind' of an author is human or agent", node.get("kind").span)
         out.append(Author(one.text("name"), kind, one.text("run", "")))
     return tuple(out)
@@ -225,11 +235,11 @@ def _authors(fields: Fields) -> tuple[Author, ...]:
 def _references(fields: Fields) -> tuple[tuple[str, str], ...]:
     out = []
     for node in fields.mappings("references"):
-        one = Fields(node, "a reference", ("title", "url"), fields.sink)
+        one = Fields(node, "a reference", REFERENCE, fields.sink)
         out.append((one.text("title"), one.text("url", "")))
     return tuple(out)
 
 
 def _budget(fields: Fields) -> int:
     found = fields.node_of("budget")
-    return RLIMIT if found is None else Fields(found, "'budget'", ("rlimit",), fields.sink).integer("rlimit", RLIMIT, most=MAX_RLIMIT)
+    return RLIMIT if found is None else Fields(found, "'budget'", BUDGET, fields.sink).integer("rlimit", RLIMIT, most=MAX_RLIMIT)

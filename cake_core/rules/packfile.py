@@ -22,6 +22,9 @@ from cake_core.rules.strict import Mapping, Node, Scalar, Sequence, read
 from cake_core.rules.versions import FULL, VERSION, admits, numbers, wrong_bound
 
 PACK = ("schema", "name", "namespace", "version", "license", "requires", "suites", "removed", "soundness", "define")
+NEED = ("name", "version")
+REMOVED = ("id", "since", "reason", "replaced_by")
+NOTE = ("version", "rules", "note")
 REQUIRES = ("cake", "schema", "packs", "predicates")
 #: Of one pack: its rules, the bytes of their files together, and the findings after which the rest is not read.
 MAX_RULES = 500
@@ -196,7 +199,7 @@ def _needs(fields: Fields, sink: Sink) -> tuple[Need, ...]:
     out = []
     for item in found.items:
         if isinstance(item, Mapping):
-            one = Fields(item, "a pack that is needed", ("name", "version"), sink)
+            one = Fields(item, "a pack that is needed", NEED, sink)
             range = one.text("version", "")
             if range:
                 _range(range, one.node_of("version"))
@@ -240,7 +243,7 @@ def _removed(fields: Fields, namespace: str, sink: Sink) -> tuple[Removed, ...]:
     out: dict[str, Removed] = {}
     for node in fields.mappings("removed"):
         with sink.collecting():
-            one = Fields(node, "a removed rule", ("id", "since", "reason", "replaced_by"), sink)
+            one = Fields(node, "a removed rule", REMOVED, sink)
             id, since = rule_id(one, "id"), one.text("since")
             if not VERSION.fullmatch(since):
                 raise fail("rules/value", "'since' is a version such as \"0.2\"", one.node_of("since").span)
@@ -253,7 +256,7 @@ def _removed(fields: Fields, namespace: str, sink: Sink) -> tuple[Removed, ...]:
 
 
 def _note(node: Mapping, sink: Sink) -> Note:
-    fields = Fields(node, "a soundness note", ("version", "rules", "note"), sink)
+    fields = Fields(node, "a soundness note", NOTE, sink)
     return Note(fields.text("version"), fields.texts("rules"), fields.text("note"))
 
 

@@ -24,6 +24,12 @@ WHO = {"writer": "writer", "each writer": "writer", "issuer": "issuer", "reader"
 #: In a pattern of a protocol: the fact that the protocol is about.
 RESOURCE = "resource"
 
+#: Of a definition: its keys, and what its arguments can be beside facts.
+DEFINITION = ("of", "as")
+PLAIN = {"int": INTEGER, "bool": CONDITION, "text": WORD}
+#: Where what must be passed is looked for.
+WITHIN = ("kernel", "agent")
+
 VARIABLE = re.compile(r"[A-Za-z_]\w*")
 #: Facts that one rule matches together, and patterns of a path or a protocol: each is looked at beside all others.
 MAX_MATCHED = 8
@@ -90,7 +96,7 @@ def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Defini
                 f"'{key.value}' is defined already" if key.value in out else f"'{key.value}' is no name",
                 key.span,
             )
-        inner = Fields(node, f"the definition '{key.value}'", ("of", "as"), fields.sink)
+        inner = Fields(node, f"the definition '{key.value}'", DEFINITION, fields.sink)
         of = tuple((str(k.value), _sort(v)) for k, v in inner.entries("of"))
         later = frozenset(str(k.value) for k, _ in entries[number:])
         body = Reader(out, later).expression(_needed(inner, "as"), dict(of), expected=None, may_ask=True)
@@ -105,9 +111,8 @@ def _needed(fields: Fields, key: str) -> Scalar:
 
 def _sort(node: Node) -> Sort:
     value = node.value if isinstance(node, Scalar) else None
-    plain = {"int": INTEGER, "bool": CONDITION, "text": WORD}
-    if value in plain:
-        return plain[value]
+    if value in PLAIN:
+        return PLAIN[value]
     return fact(_relation(node))
 
 
@@ -235,7 +240,7 @@ def path(fields: Fields, read: Reader) -> tuple[Path, dict[str, Sort]]:
         raise fail("rules/value", "'after_last' is 'from': what is passed stands behind the last of them", fields.node_of("after_last").span)
     variables = {n: fact(p.relation) for n, p in (("from", start), ("to", end)) if p.relation not in ENDS}
     within = fields.text("within", "kernel")
-    if within not in ("kernel", "agent"):
+    if within not in WITHIN:
         raise fail("rules/value", "'within' is 'kernel' or 'agent'", fields.node_of("within").span)
     met = fields.node_of("met")
     if met is not None and not (isinstance(met, Scalar) and met.value is True and WHO[of] == "writer" and within == "agent"):

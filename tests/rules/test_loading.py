@@ -82,6 +82,8 @@ def test_a_rule_is_read(load):
     [
         (("owner: someone", "ownr: someone"), "rules/key", 9, "no key 'ownr'"),
         (("title: A barrier that is not initialised once\n", ""), "rules/key", 1, "lacks the key 'title'"),
+        (("title: A barrier that is not initialised once", 'title: " "'), "rules/value", 3, "'title' is empty"),
+        (("why: It is.", "why: It is.\nshape: [relation]"), "rules/value", 15, "'shape'"),
         (("schema: 1", "schema: 2"), "rules/schema", 1, "schema 1"),
         (("id: acme/once", "id: acme/Once"), "rules/id", 2, "no id"),
         (("id: acme/once", "id: acme/once\nid: acme/once"), "rules/yaml", 3, "stands twice"),
