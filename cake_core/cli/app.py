@@ -10,6 +10,8 @@ import errno
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -100,6 +102,39 @@ class App(click.Group):
 
 
 def _guarded(run) -> int:
+    """The exit code of a run."""
+    with _interrupts_kept():
+        return _ended(run)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """An interrupt that comes while an object is taken apart, as a solver's many are, Python prints and forgets. Inside it is raised again, a moment
+    later: at once it would be that object's again."""
+    again = []
+
+    def later(unraisable) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+            return
+        import signal
+        from threading import Timer, main_thread
+
+        wake = getattr(signal, "pthread_kill", lambda thread, number: signal.raise_signal(number))  # which ends a wait of the main thread too
+        again.append(Timer(0.02, wake, (main_thread().ident, signal.SIGINT)))
+        again[-1].daemon = True
+        again[-1].start()
+
+    before, sys.unraisablehook = sys.unraisablehook, later
+    try:
+        yield
+    finally:
+        for timer in again:
+            timer.cancel()
+        sys.unraisablehook = before
+
+
+def _ended(run) -> int:
     try:
         result = run()
         sys.stdout.flush()

@@ -151,6 +151,30 @@ def test_no_exception_gets_out(stranger, error):
     assert cake("act").exit_code == exits.ENGINE
 
 
+LATE = """
+import os, signal, sys, time
+from cake_core.cli import app
+
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+
+def run():
+    for _ in range(3):
+        Late()
+    time.sleep(30)
+
+sys.exit(app._guarded(run))
+"""
+
+
+def test_an_interrupt_while_an_object_is_taken_apart_is_one_all_the_same():
+    """Python prints `Exception ignored in ..` and goes on: the command would run to its end."""
+    run = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=25, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "cake: interrupted\n")
+
+
 def test_an_interrupt_is_130(stranger):
     def do():
         raise KeyboardInterrupt
