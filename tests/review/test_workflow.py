@@ -51,7 +51,7 @@ def test_the_commands_pass_on_what_is_right(template, cake):
     template.change("pack.yaml", 'version: "0.1.0"', 'version: "0.1.1"')
     template.commit()
     called = commands()
-    assert {c[0] for c in called} >= {"test", "review"}
+    assert {c[0] for c in called} >= {"test", "lint", "review"}
     for words in called:
         result = cake(*words)
         assert result.exit_code == 0, (words, result.output)
