@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from newcomer import ROOT, arrive, expected, matches, steps
 
-GUIDES = ("first-kernel", "add-an-instruction", "add-an-architecture")
+GUIDES = ("first-kernel", "from-failure-to-rule", "add-an-instruction", "add-an-architecture")
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in GUIDES}
 
 
