@@ -1,8 +1,9 @@
 """Writes the results of docs/mutants.md: `python docs/mutants.py --write [NAME ..]`.
 
-Every single mutant of the kernels that are named, or drawn ones (`--random`), or kernels of the seeds A .. B - 1 (`--drawn FAMILY A B`); what
-was found is kept in mutants.json beside this file, row by row, and the table is made of that. It takes seconds a mutant, in as many processes as
-there are cores. The second table is of bench/results/mutants_device.json.
+Every single mutant of the kernels that are named, or drawn ones (`--random`), or kernels of the seeds A .. B - 1 (`--drawn FAMILY A B`); or only
+the cases on which the judges did not agree before (`--again`). What was found is kept in mutants.json beside this file, row by row, and the
+table is made of that. It takes seconds a mutant, in as many processes as there are cores. The second table is of
+bench/results/mutants_device.json.
 """
 
 from __future__ import annotations
@@ -76,10 +77,10 @@ def front_of(name: str):
     return front, given
 
 
-#: Where the groups of tokens end: empty ones, one alone, equal ones.
-ENDS = ([0, 0, 5, 135, 200], [0, 200, 200, 200, 200], [0, 64, 128, 192, 200])
-#: Sequences of queries and keys, and heads: tails, empty ones, long ones.
-BATCHES = (([130], [200], 1), ([70, 0, 5, 9], [0, 3, 130, 4], 2), ([128, 100], [900, 300], 1))
+#: Where the groups of tokens end: empty ones, one alone, equal ones; and as many items as so many tokens can have.
+ENDS = ([0, 0, 5, 135, 200], [0, 200, 200, 200, 200], [0, 64, 128, 192, 200], [0, 1, 2, 3, 200])
+#: Sequences of queries and keys, and heads: tails, empty ones, long ones; and whole items one behind the other.
+BATCHES = (([130], [200], 1), ([70, 0, 5, 9], [0, 3, 130, 4], 2), ([128, 100], [900, 300], 1), ([256], [130], 1))
 
 
 def attention(batch: tuple[list[int], list[int], int]) -> Scenario:
@@ -176,6 +177,32 @@ def row(records: list[dict], total: int, **more) -> dict:
     }
 
 
+def again(title: str) -> None:
+    """The cases of a row on which the judges did not agree, judged anew; the others stay."""
+    kept = json.loads(RESULTS.read_text())[title]
+    front, edits, judge = judge_of(title.removesuffix(", drawn"))
+    if title.endswith(", drawn"):
+        edits = drawn(front.derived, front.typed, REGISTRY, front.arch, kept["mutants"], SEED)
+    left = {(r["operator"], r["what"], r["line"]): r for r in kept["apart"]}
+    for edit in edits:
+        if (before := left.pop((edit.operator, edit.what, edit.span.line), None)) is not None:
+            now = row([judge.case(edit, edit.kernel).record()], 1)
+            for operator, counts in now["counts"].items():
+                for outcome, n in counts.items():
+                    kept["counts"][operator][outcome] = kept["counts"][operator].get(outcome, 0) + n
+            counts = kept["counts"][edit.operator]
+            counts[before["outcome"]] -= 1
+            kept["counts"][edit.operator] = {o: n for o, n in sorted(counts.items()) if n}
+            kept["apart"].remove(before)
+            kept["apart"] += now["apart"]
+            kept["checked"] += now["checked"]
+            kept["unknown"] = dict((Counter(kept["unknown"]) + Counter(now["unknown"])).most_common())
+            print(title, edit.what, now["counts"], flush=True)
+    if left:
+        raise SystemExit(f"{title}: no such mutant any more: {', '.join(what for _, what, _ in left)}")
+    keep(title, kept)
+
+
 def keep(name: str, found: dict) -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept[name] = found
@@ -223,11 +250,16 @@ def main() -> None:
     args.add_argument("--drawn", nargs=3, metavar=("FAMILY", "A", "B"), help="kernels of seeds; FAMILY: generated, generated_wide")
     args.add_argument("--random", type=int, default=0, metavar="N", help="N mutants of one to three edits instead of all single ones")
     args.add_argument("--every", type=int, default=1, metavar="N", help="every N-th mutant of a kernel alone")
+    args.add_argument("--again", action="store_true", help="only those of the rows NAME and 'NAME, drawn' on which the judges did not agree")
     args.add_argument("--processes", type=int, default=os.cpu_count())
     args.add_argument("--write", action="store_true", help="the tables into mutants.md")
     given = args.parse_args()
+    rows = [t for n in given.names for t in (n, f"{n}, drawn")] if given.again else []
+    for title in rows:
+        if title in json.loads(RESULTS.read_text()):
+            again(title)
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for name in given.names:
+        for name in () if given.again else given.names:
             if given.random:
                 campaign(f"{name}, drawn", "random", name, given.random, pool)
             else:
