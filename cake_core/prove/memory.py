@@ -63,7 +63,7 @@ class Memory:
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
         if given:
             return unknown("ranges under conditions")
-        return self._fit(self._places(), event.site.event)
+        return self._fit(self.places(), event.site.event)
 
     def aligned(self, access: Row, bytes: int, given: Conditions = ()) -> Answer:
         if given:
@@ -80,7 +80,7 @@ class Memory:
         a, b = access.site.act, other.site.act
         if a.region.memory != "global" or a.region.name != b.region.name:
             return unknown("disjointness of what is not one tensor in global memory")
-        places, undecided = self._places(), PROVED
+        places, undecided = self.places(), PROVED
         for at_a in places.spots.get(access.site.event.id, ()):
             for at_b in places.spots.get(other.site.event.id, ()):
                 pair = kind(places, self._tensor(a.region.name), a, b, at_a, at_b)
@@ -96,7 +96,7 @@ class Memory:
         return unknown("contracts under conditions") if given else may_hold(self.rows.facts)
 
     def may_run(self, role: Row, given: Conditions = ()) -> Answer:
-        return unknown("a role under conditions") if given else may_run(self._places(), role)
+        return unknown("a role under conditions") if given else may_run(self.places(), role)
 
     def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
         if access["turns"] is None:
@@ -166,12 +166,13 @@ class Memory:
     def _with_care(self, ask) -> Answer:
         """Once more, with what loops keep of the variables that it depends on, where it is not decided without."""
         self._loose.clear()
-        answer = ask(self._places())
+        answer = ask(self.places())
         if answer.standing is Standing.UNKNOWN and self._loose:
-            answer = ask(self._places(frozenset(self._loose)))
+            answer = ask(self.places(frozenset(self._loose)))
         return answer
 
-    def _places(self, wanted: frozenset[str] = frozenset()) -> Places:
+    def places(self, wanted: frozenset[str] = frozenset()) -> Places:
+        """Spots of all events; `wanted`: variables that loops carry, of which more is asked."""
         if wanted not in self._walked:
             q = Quantities(self.rows.facts)
             self._walked[wanted] = Places(self.rows.facts, q, Entailment(q), wanted)
@@ -210,10 +211,10 @@ class Memory:
     # --- alignment -------------------------------------------------------------------------------------------------
 
     def _aligned(self, event: Event, act: Access, bytes: int) -> Answer:
-        q, where = self._places().quantities, act.region
+        q, where = self.places().quantities, act.region
         if where.memory not in ("global", "shared"):
             return PROVED
-        for spot in self._places().spots.get(event.id, ()):
+        for spot in self.places().spots.get(event.id, ()):
             known = self._address(q, where, spot)
             if known % bytes:
                 return Answer(Standing.VIOLATED, f"of the address of its first element no more is known than that it is a multiple of {known} bytes")

@@ -11,7 +11,6 @@ from cake_core.facts import Row, Rows
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
 from cake_core.prove.effort import asked
-from cake_core.prove.within import exclusive
 from cake_core.rules.engine import judge, predicates_of
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from cake_core.rules import Rule
 
 #: Predicates about addresses and what launches are admitted, and about order. Others are decided by the rules' own room.
-ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run"})
+ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run", "meant"})
 ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written", "exclusive"})
 
 
@@ -67,6 +66,8 @@ class Prover:
     def exclusive(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         if given:
             return unknown("agents of one CTA, under conditions")
+        from cake_core.prove.within import exclusive
+
         return self._once("exclusive", (access, other), given, lambda: exclusive(access, other, self._places, self._asked))
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
@@ -77,6 +78,13 @@ class Prover:
 
     def disjoint(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         return self._address("disjoint", (access, other), given, lambda: self._places.disjoint(access, other, given))
+
+    def meant(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        if given:
+            return unknown("flags under conditions")
+        from cake_core.prove.flags import meant
+
+        return self._address("meant", (access, other), given, lambda: meant(access, other, self._places))
 
     def bank_degree(self, access: Row, most: int, given: Conditions = ()) -> Answer:
         return self._address(f"bank_degree {most}", (access,), given, lambda: self._places.bank_degree(access, most, given))

@@ -111,6 +111,10 @@ class Predicates(Protocol):
     def exclusive(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         """Of one tensor in global memory: different threads of one CTA touch no common element by the two, or one after the other."""
 
+    def meant(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
+        """Of a write and a read of one tensor: where different CTAs touch a common element, the flag that is acquired in front of the read is the one that
+        was released behind the write, and a loop that waits for its count waits for all who release it."""
+
     def fits(self, event: Row, given: Conditions = ()) -> Answer:
         """The numbers that a statement, and the loops and conditions around it, compute in 32 bits stay in 32 bits."""
 
