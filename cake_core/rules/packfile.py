@@ -30,6 +30,8 @@ REQUIRES = ("cake", "schema", "packs", "predicates")
 MAX_RULES = 500
 MAX_BYTES = 1024 * 1024
 MAX_FINDINGS = 100
+#: Of a file beside a rule: a text longer than that is read by nobody.
+MAX_TEXT = 4 * 1024 * 1024
 SUITE = {"status": Status, "precision": Precision, "kind": Kind, "level": Level}
 
 
@@ -135,6 +137,8 @@ def _rule_files(folder: Path, shown: str) -> list[Path]:
                     raise fail("rules/pack", f"'{shown}/rules/{entry.name}' has no 'rule.yaml'", fix="write one, or take the folder away")
                 if link := next((n for n, e in sorted(found.items()) if e.is_symlink()), None):
                     raise _link(f"{shown}/rules/{entry.name}/{link}")
+                if odd := next((n for n, e in sorted(found.items()) if not (e.is_dir() or e.is_file() and e.stat().st_size <= MAX_TEXT)), None):
+                    raise fail("rules/pack", f"'{shown}/rules/{entry.name}/{odd}' is no file of at most {MAX_TEXT} bytes", fix="take it away")
                 out.append(Path(entry.path, "rule.yaml"))
                 if len(out) > MAX_RULES:
                     raise fail("rules/pack", f"'{shown}' has more than {MAX_RULES} rules", fix="make several packs of it")

@@ -12,7 +12,9 @@ from pathlib import Path
 from string import Template
 
 from cake_core.diagnostics import fail
+from cake_core.diagnostics.json import dumps
 from cake_core.frozen import frozen
+from cake_core.rules.fileschema import pack_schema, rule_schema
 from cake_core.rules.load import ID
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -73,6 +75,7 @@ def _pack(folder: Path, words: Mapping[str, str]) -> dict[Path, str]:
     """Of a pack that is new; of the repository around it what is not there."""
     out = {folder / "__init__.py": "", folder / "pack.yaml": _filled(TEMPLATES / "pack" / "pack.yaml", words)}
     out |= {folder.parent / n: _filled(TEMPLATES / "pack" / n, words) for n in ("README.md", "CHANGELOG.md", "pyproject.toml")}
+    out |= {folder.parent / f"{n}.schema.json": dumps(made()) for n, made in (("rule", rule_schema), ("pack", pack_schema))}
     return {path: text for path, text in out.items() if not path.exists()}
 
 

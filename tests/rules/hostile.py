@@ -388,6 +388,19 @@ def hole(folder: Path) -> None:
 
 
 @on_disk
+def text_as_fifo(folder: Path) -> None:
+    (folder / "rules" / "one" / "rule.yaml").write_text(RELATION.replace("%s", "one", 1) + "require: true\n")
+    os.mkfifo(folder / "rules" / "one" / "bad_one.cake")
+
+
+@on_disk
+def text_as_hole(folder: Path) -> None:
+    (folder / "rules" / "one" / "rule.yaml").write_text(RELATION.replace("%s", "one", 1) + "require: true\n")
+    with open(folder / "rules" / "one" / "good_one.cake", "wb") as f:
+        f.truncate(1 << 40)
+
+
+@on_disk
 def pack_as_fifo(folder: Path) -> None:
     (folder / "pack.yaml").unlink()
     os.mkfifo(folder / "pack.yaml")

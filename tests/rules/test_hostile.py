@@ -51,7 +51,8 @@ def test_an_attack_ends_in_a_finding_within_the_budget(ends, attack):
     ("doubled_predicates", "rules/budget", "what is left of a condition has more than"),
     ("six_events_and_nothing", "rules/budget", "looks at more than"),
     ("many_greedy_rules", "rules/budget", "is over its budget"),
-    ("fifo", "rules/yaml", "is no file"),
+    ("fifo", "rules/pack", "is no file of at most"),
+    ("text_as_fifo", "rules/pack", "is no file of at most"),
     ("nested_plus", "rules/automaton", "more than 400 parts"),
     ("thousands_of_rules", "rules/pack", "more than 500 rules"),
     ("solver_without_end", "rules/value", "at most 10000000"),
@@ -73,6 +74,12 @@ def written(folder: Path, **rules: str) -> Path:
 def test_a_pack_with_one_hostile_rule_is_not_there_at_all(tmp_path):
     with pytest.raises(CakeError):
         load_pack(written(tmp_path, good=HEAD + "match: {k: {kernel: {}}}\n" + MESSAGE + "require: true\n", bad="{" * 1000))
+
+
+def test_a_rule_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "rule.yaml")
+    with pytest.raises(CakeError, match="is no file"):
+        load_rule(tmp_path / "rule.yaml")
 
 
 # --- budgets -----------------------------------------------------------------------------------------------------
