@@ -232,7 +232,13 @@ def an_agents_rule_that_is_no_draft(repo):
 
 
 def no_owner(repo):
-    repo.change("rules/small-role/rule.yaml", "owner: A. Person", 'owner: ""')
+    repo.change("rules/small-role/rule.yaml", "owner: A. Person\n", "")
+    repo.version("1.2.1")
+    return {"rules/key"}
+
+
+def owned_by_nobody(repo):
+    repo.change("rules/small-role/rule.yaml", "owner: A. Person", "owner: TBD")
     repo.version("1.2.1")
     return {"review/owner"}
 
@@ -413,6 +419,7 @@ DISHONEST = [
     an_agent_called_human,
     an_agents_rule_that_is_no_draft,
     no_owner,
+    owned_by_nobody,
     owned_by_its_agent,
     a_lower_level,
     a_lower_status,
