@@ -29,7 +29,7 @@ from cake_core.rules.verdict import Outcome, Verdict, finding, undecided
 CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold together, so anything would be proved", outside=True)
 
 #: What all rules of one pack may look at on one kernel (`MAX_STEPS`: one rule).
-MAX_ALL = 4 * MAX_STEPS
+MAX_ALL = 3 * MAX_STEPS
 #: What one rule may find on one kernel, and how much of it is told: more of one kind are more of the same.
 MAX_BAD = 1000
 MOST = 20
