@@ -49,11 +49,12 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
     """
     from cake_core import __version__
     from cake_core.diagnostics.json import dumps
-    from cake_core.rules.scaffold import Author, New, files
+    from cake_core.rules.scaffold import New, files
+    from cake_core.rules.schema import Author
 
     place = Path(folder or f"cake_rules_{id.partition('/')[0].replace('-', '_')}")
     try:
-        new = New(id, place, shape, owner, Author(author, run))
+        new = New(id, place, shape, owner, Author(author, "agent" if run else "human", run or ""))
         files(new, __version__)  # what can't be is said before anything is made smaller
         reduced = None
         if failure is not None:

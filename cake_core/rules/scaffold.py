@@ -16,26 +16,12 @@ from cake_core.diagnostics.json import dumps
 from cake_core.frozen import frozen
 from cake_core.rules.fileschema import pack_schema, rule_schema
 from cake_core.rules.load import ID
+from cake_core.rules.schema import Author
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHAPES = ("relation", "path", "protocol")
 #: What an owner is called until there is one; `cake rules lint` and `cake rules review` refuse it.
 NOBODY = "TODO"
-
-
-@frozen
-class Author:
-    """`run`: of an agent, where its work can be looked up; a person has none."""
-
-    name: str
-    run: str | None = None
-
-    def written(self) -> str:
-        return (
-            f'{{name: "{_plain(self.name)}", kind: agent, run: "{_plain(self.run)}"}}'
-            if self.run
-            else f'{{name: "{_plain(self.name)}", kind: human}}'
-        )
 
 
 @frozen
@@ -47,7 +33,7 @@ class New:
     folder: Path
     shape: str = "relation"
     owner: str = NOBODY
-    author: Author = Author(NOBODY)
+    author: Author = Author(NOBODY, "human", "")
     body: str = ""
     texts: Mapping[str, str] | None = None
 
@@ -63,7 +49,7 @@ def files(new: New, version: str) -> dict[Path, str]:
     if folder.exists():
         raise fail("rules/pack", f"'{folder}' is there already", fix="choose another slug, or change the rule that is there")
     words = {"name": name, "package": new.folder.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
-    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": new.author.written(), "since": _since(new.folder), "body": new.body}
+    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": _author(new.author), "since": _since(new.folder), "body": new.body}
     out = {} if (new.folder / "pack.yaml").exists() else _pack(new.folder, words)
     kind = "drafted" if new.body else new.shape
     out[folder / "rule.yaml"] = _filled(TEMPLATES / kind / "rule.yaml", words)
@@ -93,6 +79,11 @@ def _filled(path: Path, words: Mapping[str, str]) -> str:
     return Template(path.read_text(encoding="utf-8")).substitute(words)
 
 
-def _plain(text: str | None) -> str:
+def _author(author: Author) -> str:
+    run = f', run: "{_plain(author.run)}"' if author.run else ""
+    return f'{{name: "{_plain(author.name)}", kind: {author.kind}{run}}}'
+
+
+def _plain(text: str) -> str:
     """What can stand between quotes in YAML."""
-    return re.sub(r'["\\\n\r]', " ", text or "")
+    return re.sub(r'["\\\n\r]', " ", text)
