@@ -13,7 +13,7 @@ from cake_core.architecture import Architecture
 from cake_core.artifact import Check, EntryParamInfo, LaunchInfo, Manifest, ParamInfo, TensorMapInfo
 from cake_core.check import Checked, checked
 from cake_core.check.safety import Account
-from cake_core.check.suppressions import Waivers, allows_of
+from cake_core.check.suppressions import Suppressions, allows_of
 from cake_core.derive import derive
 from cake_core.diagnostics import CakeError, Diagnostic, Related, Severity, Sink, Suppressed, fail
 from cake_core.elaborate import constants, elaborate
@@ -94,8 +94,8 @@ def build(
     on_step("check")
     book = book or rulebook()
     sink = Sink()
-    waivers = Waivers(allows_of(source, book, sink), frozenset(counted))
-    judged = checked(typed, registry, target, book, prover(cores) if prove else None, allow_unproved, waivers)
+    suppressions = Suppressions(allows_of(source, book, sink), frozenset(counted))
+    judged = checked(typed, registry, target, book, prover(cores) if prove else None, allow_unproved, suppressions)
     findings += [*sink.items, *judged.findings]
     wrong = tuple(sorted({d.code for d in findings if d.severity is Severity.ERROR}))
     if wrong and not violated:

@@ -13,7 +13,7 @@ from cake_core.architecture import Architecture
 from cake_core.check import aliases, groups, registers
 from cake_core.check.safety import Account, account, not_analysed, told
 from cake_core.check.subject import Subject
-from cake_core.check.suppressions import Waivers
+from cake_core.check.suppressions import Suppressions
 from cake_core.diagnostics import Diagnostic, Sink, Suppressed
 from cake_core.facts import Facts, Rows, facts_of, rows_of
 from cake_core.frozen import frozen
@@ -46,13 +46,13 @@ def checked(
     book: Rulebook | None = None,
     prover: Callable[[Rows, tuple[Rule, ...]], Predicates] | None = None,
     allow: Collection[str] = (),
-    waivers: Waivers | None = None,
+    suppressions: Suppressions | None = None,
 ) -> Checked:
     """An elaborated derived-form kernel, judged: findings of rules by their ids, then those of registers and groups, then what has to be
     proved and is not.
 
     `book`: the rules, without it the default suites. `prover` makes who answers predicates for a kernel's rows; without one the rules
-    that ask them are left out, and what they cover is unproved without a word. `allow`: safety categories that may be. `waivers`: findings
+    that ask them are left out, and what they cover is unproved without a word. `allow`: safety categories that may be. `suppressions`: findings
     that are let pass. Raises CakeError where a pack can't be read.
     """
     book = book or rulebook()
@@ -67,7 +67,7 @@ def checked(
         finally:
             if asked is not None:
                 asked.close()
-        shown, passed = (waivers or Waivers()).split(found)
+        shown, passed = (suppressions or Suppressions()).split(found)
         sink.add(*told(shown, allow))
         subject = Subject(kernel, registry, arch)
         for one in (registers.check, groups.check, aliases.check):

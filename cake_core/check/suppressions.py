@@ -37,7 +37,7 @@ class Allow:
 
 
 @frozen
-class Waivers:
+class Suppressions:
     """What is let pass in one kernel. `counted`: rules whose findings a baseline counts, wherever they stand."""
 
     allows: tuple[Allow, ...] = ()

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from cake_core.artifact import Manifest
-from cake_core.check.suppressions import Allow, Waivers
+from cake_core.check.suppressions import Allow, Suppressions
 from cake_core.cli.app import app
 from cake_core.diagnostics import Diagnostic
 from cake_core.diagnostics.json import SCHEMA_FILE
@@ -161,10 +161,10 @@ def test_what_is_undecided_is_let_pass_and_what_is_broken_is_not(cake, outcome, 
     cake(TEXT)
     (rule,) = load_pack(Path("pack")).rules
     at = Span("k.cake", 7, 3, 7, 9)
-    waivers = Waivers((Allow("acme/few", "so", 7, replace(at, line=6)),), frozenset({"acme/few"}))
+    suppressions = Suppressions((Allow("acme/few", "so", 7, replace(at, line=6)),), frozenset({"acme/few"}))
     verdict = Verdict(rule, outcome, finding=Diagnostic("rules/undecided", "m", at))
-    assert (waivers.of(verdict) is not None) is passes
-    assert waivers.of(replace(verdict, rule=replace(rule, kind=Kind.SAFETY))) is None
+    assert (suppressions.of(verdict) is not None) is passes
+    assert suppressions.of(replace(verdict, rule=replace(rule, kind=Kind.SAFETY))) is None
 
 
 def test_a_rule_that_is_broken_fails_whatever_is_let_pass(cake):
