@@ -130,7 +130,7 @@ def _check_reread(reread: Reread) -> None:
     what = f"reread '{reread.name}'"
     if reread.read is not None and not callable(reread.read):
         raise BadOffer(f"{what}: read is {_type_name(reread.read)}, expected a function or None")
-    for name in ("acts", "writes"):
+    for name in ("acts", "writes", "accesses"):
         _check_type(getattr(reread, name), bool, f"{what}: {name}")
 
 

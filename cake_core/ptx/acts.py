@@ -28,8 +28,8 @@ class Act(NamedTuple):
     parts: tuple[tuple[int, int, int], ...] = ()
 
 
-#: Acts that have no place of their own in the order.
-USES = "uses"
+#: Acts that have no place of their own in the order, and who does those that threads do themselves.
+USES, THREADS = "uses", "threads"
 
 
 def initialised(address: int, count: int) -> Act:
@@ -71,6 +71,11 @@ def used(name: str, first: int, end: int) -> Act:
     """An asynchronous operation of the queue or engine `name` touches these bytes of shared memory. How it is compared: it lies in what the
     text touches there, between the same two other acts."""
     return Act(USES, None, 0, name, ((0, first, end),))
+
+
+def accessed(first: int, end: int) -> Act:
+    """The thread itself reads or writes these bytes of shared memory; compared like `used`."""
+    return used(THREADS, first, end)
 
 
 def met(number: int, threads: int, waits: bool = True) -> Act:
@@ -146,6 +151,7 @@ class Reread:
 
     `read(statement, moment)` returns what it does, and sets its results. None: it does nothing to barriers, and its results are not known.
     Parts of vectors, and coordinates of a tensor map, are not followed: their values are not known here.
+    `accesses`: all that it does is `accessed`, which is compared where every branch around such accesses can be followed.
     `acts` False: it does nothing either, but computes: it matters only where its results do. `writes`: its first operand is a result.
     """
 
@@ -153,6 +159,7 @@ class Reread:
     read: Callable[[Statement, Moment], tuple[Act, ...]] | None = None
     acts: bool = True
     writes: bool = False
+    accesses: bool = False
     doc: str = ""  # the section of the PTX ISA
     source: object = field(default=None, compare=False)  # set by the plugin host
 

@@ -17,6 +17,7 @@ from cake_core.machine.threads import Agent
 from cake_core.ptx.acts import (
     USES,
     Act,
+    accessed,
     arrived,
     committed,
     converged,
@@ -69,8 +70,10 @@ def script(facts: Facts, agent: Agent, base: int, entry_registers: int) -> list[
 
 
 def wanted(turns: list[Turn], first: bool, leading: bool) -> list[Wanted]:
-    """What one thread of the agent does. `first`: whether its warp is the first of the agent's; `leading`: whether it is the leading lane."""
-    return [t.wanted for t in turns if t.by is None or leading and (first or t.by is By.WARP_LEADERS)]
+    """What one thread of the agent does. `first`: whether its warp is the first of the agent's; `leading`: whether it is the leading lane. Which elements
+    the other warps access the machine does not say: the text may name them by the number of the warp."""
+    found = [t.wanted for t in turns if t.by is None or leading and (first or t.by is By.WARP_LEADERS)]
+    return found if first else [w if w.act.what != USES or w.exact else w._replace(act=w.act._replace(parts=())) for w in found]
 
 
 def _words(facts: Facts, agent: Agent) -> tuple[tuple[str, int], ...]:
@@ -96,7 +99,9 @@ def _acts(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
         case Do.COPY:
             yield _copy(facts, s, base)
         case Do.GROUP | Do.ENGINE:
-            yield from _uses(s, base)
+            yield from _uses(facts, s, base)
+        case Do.ACCESS:
+            yield from ((accessed(*_reach(facts, t, base)), False) for t in s.a if t.location.memory == "shared")
         case Do.ENGINE_ARRIVE:
             yield engine_arrived([at(b) for b in s.a], s.b), True
         case Do.COMMIT:
@@ -135,7 +140,7 @@ def _copy(facts: Facts, s: Step, base: int) -> tuple[Act, bool]:
     return copied(parts, size), exact
 
 
-def _uses(s: Step, base: int) -> Iterator[tuple[Act, bool]]:
+def _uses(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
     """Shared memory that an asynchronous operation touches. What a warpgroup issues together the machine ascribes to its first warp, so of the other
     warps nothing is known: the act has no parts. Of a tile that threads copy each has a share, perhaps none."""
     access = next(a for a in s.event.acts if isinstance(a, Access) and not isinstance(a.completion, AtOnce))
@@ -143,8 +148,13 @@ def _uses(s: Step, base: int) -> Iterator[tuple[Act, bool]]:
     if not parts and s.do is Do.GROUP and s.c:
         yield Act(USES, None, 0, s.b), False
     for t in parts:
-        lo, hi = t.location.span(t.box)
-        yield used(s.b, in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)), access.issuer is not Issuer.WARP
+        yield used(s.b, *_reach(facts, t, base)), access.issuer is not Issuer.WARP
+
+
+def _reach(facts: Facts, t: Touch, base: int) -> tuple[int, int]:
+    """The bytes in which an access stays: of a swizzled buffer, where a row's pieces are permuted, the whole slot."""
+    lo, hi = (t.location.lo, t.location.hi) if facts.buffers[t.location.name].swizzle else t.location.span(t.box)
+    return in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)
 
 
 def _whole_rows(t: Touch) -> bool:

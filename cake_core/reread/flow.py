@@ -145,9 +145,12 @@ def deciders(blocks: list[Block]) -> dict[int, set[int]]:
     return out
 
 
-def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Callable[[Statement], tuple[str, ...]]) -> Slice:
-    """`acts(statement)`: whether it acts; of what acts parts of vectors and coordinates, which stand in braces, are not asked for.
-    `writes(statement)`: the registers that it writes. Raises NotFollowed."""
+Registers = Callable[[Statement], tuple[str, ...]]
+
+
+def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Registers, reads: Registers) -> Slice:
+    """`acts(statement)`: whether it acts. `writes`, `reads`: the registers that a statement writes, and those that what it does goes by. Raises
+    NotFollowed."""
     blocks = blocks_of(entry)
     meetings(blocks)
     over = deciders(blocks)
@@ -163,8 +166,8 @@ def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Callable[[St
     asked: set[str] = set()
     reached: set[int] = set()
 
-    def ask(s: Statement, whole: bool = True) -> None:
-        for register in (*(s.registers if whole else s.outside), *((s.guard,) if s.guard else ())):
+    def ask(s: Statement, registers: tuple[str, ...] = ()) -> None:
+        for register in (*registers, *((s.guard,) if s.guard else ())):
             if register not in asked:
                 asked.add(register)
                 work.extend(written.get(register, ()))
@@ -176,7 +179,7 @@ def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Callable[[St
         kept.add(at)
         n, i = at
         s = blocks[n].statements[i]
-        ask(s, not acts(s))
+        ask(s, reads(s))
         pending = [n]
         while pending:
             m = pending.pop()

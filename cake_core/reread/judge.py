@@ -16,6 +16,7 @@ from cake_core.lower import Lowered
 from cake_core.lower.kernel import entry_launch
 from cake_core.machine.clocks import layout_of
 from cake_core.machine.explore import orders
+from cake_core.machine.outcome import Scenario
 from cake_core.machine.scenarios import value
 from cake_core.machine.schedule import Schedule
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
@@ -45,20 +46,22 @@ class Reading:
     roles: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     sizes: tuple[tuple[tuple[str, int], ...], ...] = ()
+    accesses: bool = False  # what threads access of shared memory was compared too
 
     def record(self) -> dict:
         """For the manifest."""
-        return {"roles": list(self.roles), "not_followed": dict(self.left), "sizes": [dict(s) for s in self.sizes]}
+        return {"roles": list(self.roles), "not_followed": dict(self.left), "sizes": [dict(s) for s in self.sizes], "accesses": self.accesses}
 
 
 def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: Architecture) -> Reading:
-    """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`."""
+    """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`. What threads access of shared memory is compared at
+    one size, unless conditions on data decide over it."""
     everyone = [r.name for r in facts.roles] or ["kernel"]
     try:
         entry, messages = read(lowered.ptx), _messages(facts)
-        code = coded(entry, rereads, messages)
-        if code.unread:
-            opcode, line = next(iter(code.unread.items()))
+        codes = [coded(entry, rereads, messages, accesses) for accesses in (False, True)[: 1 + bool(facts.buffers)]]
+        if codes[0].unread:
+            opcode, line = next(iter(codes[0].unread.items()))
             raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
         scenarios, tables = tuple(launches(facts)), tables_of(facts)
     except (NotFollowed, PtxSyntaxError) as error:
@@ -67,22 +70,35 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
         return Reading(left=tuple((n, str(error)) for n in everyone))
     found: dict[str, Diagnostic] = {}
     left: dict[str, str] = {}
-    sizes = []
-    for scenario in scenarios:
+    failed, sizes, accesses = "", [], False
+
+    def at(scenario: Scenario, code: Code, left: dict[str, str]) -> dict[str, Diagnostic] | None:
+        """The findings at a size, None where it can't be run."""
+        nonlocal failed
         try:
             world = next(worlds(facts, scenario, 0, read=tables))
             one = _One(lowered, facts, arch, entry, code, messages, world, _cluster(facts, world, messages), left)
-            for role, finding in one.differences():
-                found.setdefault(role, finding)
-            sizes.append(tuple(sorted(scenario.params.items())))
+            return dict(one.differences())
         except (MachineError, FaultFound) as error:
-            left.setdefault("", str(error))
-    if sizes:
-        left.pop("", None)
-    elif "" in left:
-        left = dict.fromkeys(everyone, left[""])
+            failed = str(error)
+        return None
+
+    for n, scenario in enumerate(reversed(scenarios)):
+        told = None
+        if n == 0 and len(codes) > 1:  # the dearest size, at which most happens
+            missed: dict[str, str] = {}
+            told = at(scenario, codes[1], missed)
+            accesses = told is not None and not missed
+        if n or not accesses:
+            plain = at(scenario, codes[0], left)
+            told = plain if told is None else told | (plain or {})
+        if told is not None:
+            sizes.append(tuple(sorted(scenario.params.items())))
+            found |= told  # the smallest size at which it shows
+    if not sizes:
+        left = dict.fromkeys(everyone, failed)
     roles = tuple(n for n in everyone if n not in left)
-    return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(sizes))
+    return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(reversed(sizes)), accesses)
 
 
 def _located(error: NotFollowed | PtxSyntaxError) -> str:

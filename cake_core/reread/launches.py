@@ -17,7 +17,7 @@ from cake_core.machine.scenarios import scenarios_of, value
 from cake_core.machine.values import MachineError
 
 #: Tries for sizes, far fewer than the event machine takes for its own.
-TRIES, MORE = 500, 2000
+TRIES, MORE, MOST = 500, 2000, 4000
 #: Of a kernel whose control reads memory: how many items, and lengths of what contracts about data speak of, each by so much longer
 #: than the one before.
 ITEMS, SHORT, LONGER = 3, 130, 650
@@ -30,7 +30,10 @@ def rounds(slots: int) -> tuple[tuple[int, int], ...]:
 
 def launches(facts: Facts) -> Iterator[Scenario]:
     """Raises MachineError where no small sizes satisfy the kernel's `require`s."""
-    found = _some(facts, TRIES)
+    try:
+        found = _some(facts, TRIES)
+    except MachineError:
+        found = _some(facts, MOST)
     if facts.assumes and len(found) < len(rounds(1)):
         found = _some(facts, MORE)  # sizes that count items and sizes of data hang together there: few draws fit
     yield from found

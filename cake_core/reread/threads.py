@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cake_core.ptx.acts import Act, Reread, in_rank, rank_of
+from cake_core.ptx.acts import Act, Reread, accessed, in_rank, rank_of
 from cake_core.ptx.reader import At, Entry, Group, Operand, Pair, PtxSyntaxError, Statement
 from cake_core.reread.flow import NotFollowed, sliced
 from cake_core.reread.numbers import NO_RESULT, PLAIN, bits_of, function_of, types_of
@@ -147,10 +147,12 @@ class Run:
 
 @dataclass(slots=True)
 class Coder:
-    """`rereads`: the instructions of plugins by name. `messages`: integers that threads store to shared memory are followed."""
+    """`rereads`: the instructions of plugins by name. `messages`: integers that threads store to shared memory are followed; `accesses`: where
+    threads read and write it is."""
 
     rereads: Mapping[str, Reread]
     messages: bool = False
+    accesses: bool = False
     slots: dict = field(default_factory=dict)
     constants: list = field(default_factory=list)
     unread: dict[str, int] = field(default_factory=dict)
@@ -169,7 +171,16 @@ class Coder:
         known = self.reread(s.opcode)
         if known is None and (s.opcode.partition(".")[0] not in PLAIN or "async" in s.words):
             self.unread.setdefault(s.opcode, s.line)
-        return self._stores(s) if known is None else known.read is not None and known.acts
+        if known is None:
+            return self._stores(s) or self._place(s) is not None
+        return known.read is not None and known.acts and (self.accesses or not known.accesses)
+
+    def _place(self, s: Statement) -> int | None:
+        """Which operand is the place of a thread's own access of its CTA's shared memory; None: it is none, or is not asked."""
+        words = s.words
+        if not self.accesses or words[0] not in ("ld", "st", "atom", "red") or not {"shared", "shared::cta"} & set(words):
+            return None
+        return 0 if words[0] in NO_RESULT else 1
 
     def _stores(self, s: Statement) -> bool:
         """Whether it may be a message: an integer that goes to shared memory."""
@@ -180,6 +191,14 @@ class Coder:
         if known is not None:
             return s.results if known.writes else ()
         return () if s.opcode.partition(".")[0] in NO_RESULT else s.results
+
+    def reads(self, s: Statement) -> tuple[str, ...]:
+        """Of what acts, parts of vectors and coordinates, which stand in braces, are not asked for, nor what an access moves."""
+        if not self.acts(s):
+            return s.registers
+        if self._place(s) is not None and not self._stores(s):
+            return tuple(r for r in s.registers if s.text.find("[") < s.text.find(r) < s.text.find("]"))
+        return s.outside
 
     def slot(self, name: str | int, width: int = 64) -> int:
         key = name if isinstance(name, str) else ("", name & (1 << width) - 1)
@@ -229,8 +248,25 @@ class Coder:
                     self._name((a, b))
 
     def _instruction(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
+        if (place := self._place(s)) is not None and self.reread(s.opcode) is None:
+            return self._access(s, operands[place], self._plain(s, operands))
+        return self._plain(s, operands)
+
+    def _access(self, s: Statement, place: Operand, rest: Callable[[Run], None]) -> Callable[[Run], None]:
+        line, words = s.line, s.words
+        size = (bits_of(words[-1]) or int(words[-1].lstrip("bfx") or 32)) // 8 * next((int(w[1:]) for w in words if w in ("v2", "v4", "v8")), 1)
+
+        def access(run: Run) -> None:
+            if run.known(place) is not None:
+                first = run.shared(place)
+                run.seen.append(Seen(accessed(first, first + size), line))
+            rest(run)
+
+        return access
+
+    def _plain(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
         known, line = self.reread(s.opcode), s.line
-        if known is not None and known.read is not None:
+        if known is not None and known.read is not None and (self.accesses or not known.accesses):
             read, name = known.read, known.name
 
             def act(run: Run) -> None:
@@ -373,10 +409,10 @@ class Coder:
         return exchange
 
 
-def coded(entry: Entry, rereads: Mapping[str, Reread], messages: bool = False) -> Code:
+def coded(entry: Entry, rereads: Mapping[str, Reread], messages: bool = False, accesses: bool = False) -> Code:
     """Raises NotFollowed where the control flow of a kernel can't be followed."""
-    coder = Coder(rereads, messages)
-    part = sliced(entry, coder.acts, coder.writes)
+    coder = Coder(rereads, messages, accesses)
+    part = sliced(entry, coder.acts, coder.writes, coder.reads)
     blocks = []
     for b in part.blocks:
         steps = [coder.step(s) for s in b.statements]

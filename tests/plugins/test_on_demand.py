@@ -235,7 +235,7 @@ def test_checking_a_text_loads_the_plugins_that_it_needs():
     *_, clean, modules = done.stdout.splitlines()
     assert clean == "1 text clean"
     assert set(modules.split()) == {
-        f"cake_{n}" for n in ("core", "sm90", "barriers", "bulk", "cluster", "fragments", "math", "memory", "registers", "tma", "wgmma")
+        f"cake_{n}" for n in ("core", "sm90", "barriers", "cluster", "fragments", "math", "memory", "registers", "tma", "wgmma")
     }
 
 

@@ -27,7 +27,7 @@ def test_the_manifest_says_what_was_read_back():
     path = ZOO["gemm_sm90"]
     built = build(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY)
     said = json.loads(built.files["manifest.json"])["reread"]
-    assert said["roles"] == ["load", "math"] and said["not_followed"] == {}
+    assert said["roles"] == ["load", "math"] and said["not_followed"] == {} and said["accesses"] is True
     assert all(s.keys() == {"M", "N", "K"} for s in said["sizes"])
 
 

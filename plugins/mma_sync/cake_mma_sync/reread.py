@@ -1,10 +1,20 @@
-"""Products of warps and loads of their factors: they do nothing to barriers (PTX ISA, Warp Level Matrix Instructions)."""
+"""Products of warps and loads of their factors, read from the PTX ISA (Warp Level Matrix Instructions) and apart from lowering."""
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Reread
+from cake_core.ptx.acts import Act, Moment, Reread, accessed
+from cake_core.ptx.reader import Statement
+
+
+def _rows(s: Statement, at: Moment) -> tuple[Act, ...]:
+    """`r, [p]`: the address of one row of 16 bytes, of each lane that names one."""
+    row = s.operands[1]
+    if at.known(row) is None or at.lane >= 8 * int(next(w for w in s.words if w in ("x1", "x2", "x4"))[1]):
+        return ()
+    return (accessed(at.shared(row), at.shared(row) + 16),)
+
 
 REREADS = (
     Reread("mma.sync", writes=True, doc="PTX ISA, mma"),
-    Reread("ldmatrix", writes=True, doc="PTX ISA, ldmatrix"),
+    Reread("ldmatrix", _rows, writes=True, accesses=True, doc="PTX ISA, ldmatrix"),
 )
