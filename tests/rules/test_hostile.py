@@ -157,62 +157,61 @@ def test_facts_are_joined_by_equal_columns_as_they_are_matched_one_by_one(tmp_pa
 # --- mangled files -----------------------------------------------------------------------------------------------
 
 RULES = [r.path for r in rulebook().rules]
+PACKS = [p.folder / "pack.yaml" for p in rulebook().packs]
+#: What is put in where a piece is taken out.
+PUT = b"|[|{|}|: |\n  - |*|&a |!!x |\t|\x00|\xff|'|\"|>|((((|forall x in event: |999999999999999999999999999999".split(b"|")
 
 
 @st.composite
-def mangled(draw) -> bytes:
-    """The file of a built-in rule with pieces left out, doubled, exchanged and put in."""
-    data = bytearray(draw(st.sampled_from(RULES)).read_bytes())
-    other = draw(st.sampled_from(RULES)).read_bytes()
+def mangled(draw, files) -> bytes:
+    """A built-in file with pieces left out, doubled, exchanged and put in."""
+    data = bytearray(draw(st.sampled_from(files)).read_bytes())
+    other = draw(st.sampled_from(files)).read_bytes()
     for _ in range(draw(st.integers(1, 4))):
         rng = random.Random(draw(st.integers(0, 2**32)))
         a, b = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
         b = min(b, a + rng.choice((1, 4, 40, 400)))
         c = rng.randrange(len(other))
-        put = draw(
-            st.sampled_from(
-                [
-                    b"",
-                    bytes(data[a:b]) * 2,
-                    other[c : c + 60],
-                    b"[",
-                    b"{",
-                    b"}",
-                    b": ",
-                    b"\n  - ",
-                    b"*",
-                    b"&a ",
-                    b"!!x ",
-                    b"\t",
-                    b"\x00",
-                    b"\xff",
-                    b"'",
-                    b'"',
-                    b"|\n",
-                    b">",
-                    b"((((",
-                    b"forall x in event: ",
-                    b"9" * 30,
-                ]
-            )
-        )
-        data[a:b] = put
+        data[a:b] = draw(st.sampled_from([*PUT, bytes(data[a:b]) * 2, other[c : c + 60]]))
     return bytes(data)
 
 
-@settings(deadline=None, max_examples=120)
-@given(mangled())
-def test_no_mangled_file_ends_in_anything_but_findings_with_a_place(data):
-    path = Path(tempfile.gettempdir(), f"cake-mangled-{os.getpid()}.yaml")
-    path.write_bytes(data)
+def findings_of(load, *args) -> tuple:
+    """(what is loaded or None, its findings), which every format can tell."""
     try:
-        load_rule(path, name="rule.yaml")
+        return load(*args), ()
     except CakeError as error:
         assert all(d.code.startswith("rules/") for d in error.diagnostics)
         for form in ("text", "concise", "json", "sarif", "github"):
             assert render(error.diagnostics, (), form)
-    finally:
-        path.unlink()
+        return None, error.diagnostics
+
+
+@pytest.fixture(scope="module")
+def small(rows_from):
+    return rows_from(DERIVED % "    warp.sync\n    for i in 0 .. N {\n      warp.sync\n    }\n")
+
+
+@settings(deadline=None, max_examples=120)
+@given(data=mangled(RULES))
+def test_no_mangled_rule_ends_in_anything_but_findings(small, data):
+    """A rule that is one nevertheless is judged."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rule.yaml")
+        path.write_bytes(data)
+        rule, _ = findings_of(load_rule, path)
+        if rule is not None:
+            assert judge([rule], small)
+
+
+@settings(deadline=None, max_examples=80)
+@given(data=mangled(PACKS))
+def test_no_mangled_pack_ends_in_anything_but_findings(data):
+    with tempfile.TemporaryDirectory() as folder:
+        written(Path(folder), one=HEAD + "match: {k: {kernel: {}}}\n" + MESSAGE + "require: true\n")
+        Path(folder, "pack.yaml").write_bytes(data)
+        pack, found = findings_of(load_pack, Path(folder))
+        assert (pack is None) == bool(found)
 
 
 # --- kernels -----------------------------------------------------------------------------------------------------
