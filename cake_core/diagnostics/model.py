@@ -49,7 +49,8 @@ class Diagnostic:
     `runtime/`, `plugin/`, `rules/`, `review/`; everything about safety and legality is a rule's (`core/`, `ptx/`, and one namespace an architecture).
     `message` starts in lower case, names things in single quotes and has no final period. `why` gives the
     reason, `fix` what to do. `resource`, `role`, `stage`, `iteration` say what of the kernel is concerned; `witness` shows it.
-    `category`: one of the seven of `categories.py`, where it is not that of the code.
+    `category`: one of the seven of `categories.py`, where it is not that of the code. `follows`: codes of findings that this one often
+    follows from: it is told behind them.
     """
 
     code: str
@@ -66,6 +67,7 @@ class Diagnostic:
     rule_version: str | None = None
     witness: Witness | None = None
     category: str | None = None
+    follows: tuple[str, ...] = ()
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -37,9 +38,29 @@ def render(diagnostics: Iterable[Diagnostic], sources: Mapping[str, Source] | It
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By place in the text, then severity and words; findings without a place come last."""
+    """By place in the text, then severity and words; findings without a place come last. What follows from another finding comes behind it,
+    wherever it stands."""
+    left = sorted(diagnostics, key=_place)
+    if not any(d.follows for d in left):
+        return left
+    to_come = Counter((_file(d), d.code) for d in left)
+    out: list[Diagnostic] = []
+    told: set[tuple[str, str]] = set()
+    while left:
+        d = left.pop(next((n for n, d in enumerate(left) if not _waits(d, to_come, told)), 0))  # of those that wait for each other the first
+        to_come[_file(d), d.code] -= 1
+        told.add((_file(d), d.code))
+        out.append(d)
+    return out
 
-    return sorted(diagnostics, key=_place)
+
+def _waits(d: Diagnostic, to_come: Counter, told: set[tuple[str, str]]) -> bool:
+    causes = [(_file(d), code) for code in d.follows]
+    return any(to_come[c] for c in causes) and not any(c in told for c in causes)
+
+
+def _file(d: Diagnostic) -> str:
+    return d.span.file if d.span is not None else ""
 
 
 def _place(d: Diagnostic) -> tuple:

@@ -26,8 +26,9 @@ OTHER = ("id", "type")
 BUDGET = ("rlimit",)
 #: Who an author can be.
 AUTHORS = ("human", "agent")
-#: How a rule came from another one. `renamed`: it is the other one, under a new id.
-RELATED = ("renamed", "merged", "derived", "obsolete", "similar")
+#: How a rule came from another one. `renamed`: it is the other one, under a new id. Or, `follows`: what it finds often follows from what the other one
+#: finds, and is told behind it.
+RELATED = ("renamed", "merged", "derived", "obsolete", "similar", "follows")
 
 COMMON = (
     *("schema", "id", "title", "kind", "level", "status", "precision", "since", "owner", "authors", "applies", "shape", "define"),

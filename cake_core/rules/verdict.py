@@ -85,6 +85,7 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         related=tuple(related),
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
         category=rule.category,
+        follows=tuple(id for how, id in rule.related if how == "follows"),
     )
 
 
