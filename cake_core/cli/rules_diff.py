@@ -97,6 +97,8 @@ def print_verdicts(found: Difference) -> None:
             rows,
             f"{len(every) - len(rows)} more are as before, or proved by a rule that is new or gone",
         )
+    for name in (n for names in found.unread for n in names):
+        click.echo(f"{name} has no facts here: nothing was judged of it")
 
 
 def _verdicts(row: Row) -> tuple[str | None, str | None]:
@@ -120,6 +122,7 @@ def record(found: Difference) -> dict:
         "head": found.head or None,
         "packs": [_pack(p) for p in found.changed],
         "verdicts": [_row(r) for r in (*found.texts, *found.kernels) if r.what != "same"],
+        "unread": [name for names in found.unread for name in names],
         "same": sum(r.what == "same" for r in (*found.texts, *found.kernels)),
         "costs": [{"rule": id, "before": _cost(old), "now": _cost(new)} for id, (old, new) in found.costs.items()],
     }

@@ -51,20 +51,25 @@ def cost(tallies: Iterable[Tally | None]) -> Cost | None:
     return Cost(sum(t.steps for t in there), largest[ceil(len(largest) * SHARE) - 1]) if there else None
 
 
-def rows(packs: Iterable[Compared], texts: list[tuple[Text, bool]], bench: Bench, on_step: Callable[[str], None]) -> tuple[Row, ...]:
+def rows(
+    packs: Iterable[Compared], texts: list[tuple[Text, bool]], bench: Bench, on_step: Callable[[str], None]
+) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Of each rule that is new, gone or not shown to be the same, on each text; `texts`: with whether they are of the zoo. What neither version
-    matches is left out."""
+    matches is left out. And the texts that have no facts, of which nothing is known."""
     pairs = [p for c in packs for p in c.pairs if p.judges or p.new is None]
     rules = [r for p in pairs for r in (p.old, p.new) if r is not None]
-    out = []
-    for (text, zoo), tallies in zip(texts, bench.all([(rules, t) for t, _ in texts]), strict=True) if pairs else ():
+    out, unread = [], []
+    for (text, zoo), tallies in zip(texts, bench.all([(rules, t) for t, _ in texts]), strict=True) if rules else ():
         on_step(text.shown)
+        if NO_FACTS in tallies:
+            unread.append(text.name)
+            continue
         found = iter(tallies)
         for p in pairs:
             old, new = (next(found) if r is not None else None for r in (p.old, p.new))
-            if any(t is not None and t != NO_FACTS and t.verdict != Outcome.INAPPLICABLE for t in (old, new)):
+            if any(t is not None and t.verdict != Outcome.INAPPLICABLE for t in (old, new)):
                 out.append(Row(p.id, text.shown, old, new, zoo))
-    return tuple(sorted(out, key=lambda r: (r.id, r.text)))
+    return tuple(sorted(out, key=lambda r: (r.id, r.text))), tuple(dict.fromkeys(unread))
 
 
 def witnessed(packs: Iterable[Compared], texts_of: Callable[[str, bytes], list[Text]], bench: Bench) -> tuple[tuple[Compared, ...], tuple[Row, ...]]:

@@ -24,8 +24,11 @@ NOBODY = frozenset(
 )
 
 
-def refusals(base: Snapshot, head: Snapshot, packs: Iterable[Compared], rows: Iterable[Row], zoo: Iterable[Row]) -> list[Diagnostic]:
-    """All that speaks against a change, warnings among them. `rows`: verdicts on the texts beside rules, `zoo`: on kernels."""
+def refusals(
+    head: Snapshot, packs: Iterable[Compared], rows: Iterable[Row], zoo: Iterable[Row], unread: tuple[tuple[str, ...], tuple[str, ...]]
+) -> list[Diagnostic]:
+    """All that speaks against a change, warnings among them. `rows`: verdicts on the texts beside rules, `zoo`: on kernels; `unread`: kernels of
+    the zoo and others that nothing was judged of."""
     rows, zoo = list(rows), list(zoo)
     packs = list(packs)
     out = [*_odd(head), *_twice(packs)]
@@ -40,6 +43,8 @@ def refusals(base: Snapshot, head: Snapshot, packs: Iterable[Compared], rows: It
         out += _version(pack)
     rules = {p.id: p.new for c in packs for p in c.pairs if p.new is not None}
     out += _zoo(zoo, rules)
+    if any(p.judges for c in packs for p in c.pairs):
+        out += _unjudged(*unread)
     return out
 
 
@@ -230,6 +235,18 @@ def _zoo(rows: list[Row], rules: dict[str, Rule]) -> Iterator[Diagnostic]:
             why=f"line {line}: {message}" if message and line else message,
             fix="a kernel that is known to be right stays as it is judged: mend the rule",
         )
+
+
+def _unjudged(zoo: tuple[str, ...], corpus: tuple[str, ...]) -> Iterator[Diagnostic]:
+    for names, severity in ((zoo, Severity.ERROR), (corpus, Severity.WARNING)):
+        for name in names:
+            yield Diagnostic(
+                "review/zoo",
+                f"nothing is known of '{name}': it has no facts here",
+                Span(name, 1, 1, 1, 2),
+                severity,
+                fix="`cake check` says why; plugins of its targets must be installed",
+            )
 
 
 # --- packs -------------------------------------------------------------------------------------------------------

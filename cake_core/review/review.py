@@ -21,13 +21,15 @@ from cake_core.source import Source
 
 @frozen
 class Difference:
-    """`base`, `head`: commits, an empty `head` is the working tree. `texts`: verdicts on what lies beside rules, `kernels`: on the zoo and the corpus."""
+    """`base`, `head`: commits, an empty `head` is the working tree. `texts`: verdicts on what lies beside rules, `kernels`: on the zoo and the corpus;
+    `unread`: kernels of the zoo, and of the corpus, that have no facts here, so that nothing was judged of them."""
 
     base: str
     head: str
     packs: tuple[Compared, ...]
     texts: tuple[Row, ...]
     kernels: tuple[Row, ...]
+    unread: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def changed(self) -> list[Compared]:
@@ -78,8 +80,11 @@ def difference(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], c
     bench = Bench(tools.rows_of, tools.jobs)
     packs, beside = witnessed(compared(base[1].held, head[1].held), tools.texts_of, bench)
     zoo = {**_zoo(head[1]), **_zoo(base[1])}  # a kernel that the change takes away or edits is judged as it was
-    kernels = rows(packs, [(t, True) for name, data in (*zoo.items(), *corpus) for t in tools.texts_of(name, data)], bench, tools.on_step)
-    return Difference(base[0].commit, head[0].commit, packs, beside, kernels)
+    texts = [(name, tools.texts_of(name, data)) for name, data in (*zoo.items(), *corpus)]
+    kernels, unread = rows(packs, [(t, True) for _, of in texts for t in of], bench, tools.on_step)
+    unread = (*unread, *(name for name, of in texts if not of))  # all its targets are of plugins that are not here
+    apart = tuple(n for n in unread if n in zoo), tuple(n for n in unread if n not in zoo)
+    return Difference(base[0].commit, head[0].commit, packs, beside, kernels, apart)
 
 
 def _zoo(of: Snapshot) -> dict[str, bytes]:
@@ -88,7 +93,7 @@ def _zoo(of: Snapshot) -> dict[str, bytes]:
 
 def review(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], corpus: Iterable[tuple[str, bytes]], tools: Tools) -> Review:
     found = difference(base, head, corpus, tools)
-    findings = [*refusals(base[1], head[1], found.packs, found.texts, found.kernels), *_trials(head[1], found, tools)]
+    findings = [*refusals(head[1], found.packs, found.texts, found.kernels, found.unread), *_trials(head[1], found, tools)]
     return Review(found, tuple(map(head[1].told, dict.fromkeys(findings))))
 
 

@@ -43,6 +43,8 @@ def test_diff_of_a_corpus(repo, cake):
     found = json.loads(cake("diff", "--base", "main", "--corpus", "more", "--json").output)["difference"]
     rows = {r["text"]: r for r in found["verdicts"]}
     assert rows["more/small.cake (k, sm90)"]["is"] == "changed" and not any("broken" in t for t in rows)
+    assert found["unread"] == ["more/broken.cake"]
+    assert "more/broken.cake has no facts here" in cake("diff", "--base", "main", "--corpus", "more").output
 
 
 def test_diff_without_a_difference(repo, cake):

@@ -378,6 +378,16 @@ def a_known_kernel_edited(repo):
     return a_false_alarm_on_a_known_kernel(repo)
 
 
+def a_known_kernel_that_cant_be_judged(repo):
+    (repo.root / "kernels" / "other.cake").write_text(GOOD.replace("warp.sync", "warp.sink"))
+    return tighter(repo) and {"review/zoo"}
+
+
+def a_known_kernel_for_a_target_that_is_not_here(repo):
+    (repo.root / "kernels" / "other.cake").write_text(GOOD.replace("sm90", "sm999"))
+    return tighter(repo) and {"review/zoo"}
+
+
 def a_rule_without_a_near_miss(repo):
     repo.rule("many-instances", NEW, bad_two=TWO, good_one=GOOD.replace("warp.sync", "warp.sync\n" * 4))
     repo.version("1.3.0")
@@ -441,6 +451,8 @@ DISHONEST = [
     a_twin_of_the_pack,
     a_known_kernel_taken_away,
     a_known_kernel_edited,
+    a_known_kernel_that_cant_be_judged,
+    a_known_kernel_for_a_target_that_is_not_here,
     a_rule_without_a_near_miss,
     a_false_alarm_on_a_known_kernel,
     a_kernel_no_longer_reached,
