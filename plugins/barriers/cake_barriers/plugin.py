@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cake_barriers.mbarrier import Arrive, Expect, Init, InitFence, Wait
 from cake_barriers.protocol import MBARRIER
-from cake_barriers.proxy import ProxyFence
+from cake_barriers.proxy import FENCES
 from cake_barriers.rendezvous import BarArrive, BarSync, CtaSync, Sync, WarpSync
 from cake_barriers.reread import REREADS
 from cake_barriers.space import BARRIER
@@ -19,7 +19,7 @@ CAKE_API = 1
 
 @hookimpl
 def cake_primitives() -> Iterable[Primitive]:
-    return (BARRIER, MBARRIER, NAMED_BARRIERS, Init(), Wait(), Expect(), Arrive(), InitFence(), Sync(), BarSync(), BarArrive(), CtaSync(), WarpSync(), ProxyFence())
+    return (BARRIER, MBARRIER, NAMED_BARRIERS, Init(), Wait(), Expect(), Arrive(), InitFence(), Sync(), BarSync(), BarArrive(), CtaSync(), WarpSync(), *FENCES)
 
 
 @hookimpl

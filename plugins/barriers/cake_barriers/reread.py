@@ -63,6 +63,7 @@ REREADS = (
     Reread("elect.sync", _elect, acts=False, writes=True, doc="PTX ISA, elect.sync"),
     Reread("bar.warp.sync", lambda s, at: (converged(at.value(s.operands[0])),), doc="PTX ISA, bar.warp.sync"),
     Reread("fence.proxy.async", _fence("proxy_async"), doc=_FENCE),
+    Reread("fence.proxy.async.global", _fence("proxy_async_global"), doc=_FENCE),
     Reread("fence.mbarrier_init", _fence("barrier_init"), doc=_FENCE),
     # Without clusters and engines the order inside of the CTA is all that is to know of a barrier's start.
     Reread("fence.acq_rel.cta", _fence("barrier_init"), doc=_FENCE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cake_barriers.mbarrier import Arrive, Expect, Init, InitFence, Wait
-from cake_barriers.proxy import ProxyFence
+from cake_barriers.proxy import FENCES
 from cake_barriers.rendezvous import BarSync, CtaSync, WarpSync
 from cake_core.diagnostics import CakeError
 from cake_core.ir.build import op, words
@@ -73,7 +73,8 @@ def test_arrive_in_the_cluster_carries_no_release_of_the_cluster(lowered, ir, ra
         (BarSync(), op("bar.sync", 2, threads=128), "bar.sync 2, 128;"),
         (CtaSync(), op("cta.sync"), "bar.sync 0;"),
         (WarpSync(), op("warp.sync"), "bar.warp.sync -1;"),
-        (ProxyFence(), op("fence.proxy.async"), "fence.proxy.async.shared::cta;"),
+        (FENCES[0], op("fence.proxy.async"), "fence.proxy.async.shared::cta;"),
+        (FENCES[1], op("fence.proxy.async.global"), "fence.proxy.async.global;"),
     ],
     ids=lambda x: getattr(x, "name", None),
 )
