@@ -52,6 +52,12 @@ class HandOff:
     uniform: bool = True  # all instances do it, or none
     waits: int = 0  # that the role had done when it arrived last
 
+    def received(self, rank: int) -> tuple[int | None, int | None]:
+        """Bytes announced and brought at the barrier of `rank`. Ranks that the text computes are compared as they are written."""
+        if not any(isinstance(r, Expr) for r in (*self.expected, *self.bytes)):
+            return self.expected[rank], self.bytes[rank]
+        return self.expected.total(), self.bytes.total() if self.expected == self.bytes else None
+
 
 def hand_offs(facts: Facts, role: RoleFacts) -> list[HandOff]:
     """The hand-offs of one role, in text order."""

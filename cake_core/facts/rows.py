@@ -11,7 +11,7 @@ from typing import Any
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
-from cake_core.facts.handoffs import HandOff, hand_offs, level, named_meetings, threads, uniform
+from cake_core.facts.handoffs import hand_offs, level, named_meetings, threads, uniform
 from cake_core.facts.loaded import Loaded
 from cake_core.facts.masked import made
 from cake_core.facts.relations import APART, RELATIONS
@@ -419,7 +419,7 @@ def _hand_offs(rows: Rows) -> None:
     for role in rows.facts.roles:
         for h in hand_offs(rows.facts, role):
             for rank in range(rows.facts.cluster):
-                expected, brought = _received(h, rank)
+                expected, brought = h.received(rank)
                 rows.add(
                     "handoff",
                     f"{stretch}.{rank}",
@@ -442,11 +442,3 @@ def _hand_offs(rows: Rows) -> None:
                 instance = f"{role.name}[{i}]"
                 mine = {"role": role.name, "number": number, "count": meet.threads, "threads": 32 * role.plan.warps, "waits": meet.waits}
                 rows.add("rendezvous", f"{instance}.{e.id}.{n}", e.span, instance=instance, **mine, order=rows.find("event", str(e.id))["order"])
-
-
-def _received(h: HandOff, rank: int) -> tuple[int | None, int | None]:
-    """Bytes announced and brought at the barrier of `rank`. Ranks that the text computes are compared as they are written."""
-    known = not any(isinstance(r, Expr) for r in (*h.expected, *h.bytes))
-    if known:
-        return h.expected[rank], h.bytes[rank]
-    return h.expected.total(), h.bytes.total() if h.expected == h.bytes else None
