@@ -41,7 +41,7 @@ from cake_core.facts.schema import (
 from cake_core.facts.sectors import run
 from cake_core.frozen import frozen
 from cake_core.ir.build import lift, mul
-from cake_core.ir.nodes import Expr, Int
+from cake_core.ir.nodes import Int
 from cake_core.ir.plan import Placed, Plan, RolePlan
 from cake_core.source import NOWHERE, Span
 
