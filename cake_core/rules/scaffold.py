@@ -7,16 +7,18 @@ to be changed word by word.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping as Map
 from pathlib import Path
 from string import Template
 
 from cake_core.diagnostics import fail
+from cake_core.diagnostics.categories import OWN
 from cake_core.diagnostics.json import dumps
 from cake_core.frozen import frozen
 from cake_core.rules.fileschema import pack_schema, rule_schema
 from cake_core.rules.load import ID
 from cake_core.rules.schema import Author
+from cake_core.rules.strict import Mapping, Scalar, Sequence, read
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHAPES = ("relation", "path", "protocol")
@@ -35,7 +37,7 @@ class New:
     owner: str = NOBODY
     author: Author = Author(NOBODY, "human", "")
     body: str = ""
-    texts: Mapping[str, str] | None = None
+    texts: Map[str, str] | None = None
 
 
 def files(new: New, version: str) -> dict[Path, str]:
@@ -44,20 +46,40 @@ def files(new: New, version: str) -> dict[Path, str]:
     if not ID.fullmatch(new.id):
         raise fail("rules/id", f"'{new.id}' is no id", fix="write namespace/slug, in small letters, digits and '-'; the slug says the hazard")
     name, slug = new.id.split("/")
+    place = new.folder if new.folder.name else new.folder.resolve()
+    _fits(new.id, place)
     major, minor = re.findall(r"\d+", version)[:2]
-    folder = new.folder / "rules" / slug
+    folder = place / "rules" / slug
     if folder.exists():
         raise fail("rules/pack", f"'{folder}' is there already", fix="choose another slug, or change the rule that is there")
-    words = {"name": name, "package": new.folder.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
-    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": _author(new.author), "since": _since(new.folder), "body": new.body}
-    out = {} if (new.folder / "pack.yaml").exists() else _pack(new.folder, words)
+    words = {"name": name, "package": place.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
+    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": _author(new.author), "since": _since(place), "body": new.body}
+    out = {} if (place / "pack.yaml").exists() else _pack(place, words)
     kind = "drafted" if new.body else new.shape
     out[folder / "rule.yaml"] = _filled(TEMPLATES / kind / "rule.yaml", words)
     texts = new.texts if new.texts is not None else {p.name: p.read_text(encoding="utf-8") for p in sorted((TEMPLATES / new.shape).glob("*.cake"))}
     return out | {folder / name: text for name, text in texts.items()}
 
 
-def _pack(folder: Path, words: Mapping[str, str]) -> dict[Path, str]:
+def _fits(id: str, folder: Path) -> None:
+    """A rule is of its pack's namespace, and no removed rule's id is used again."""
+    name = id.partition("/")[0]
+    if not (folder / "pack.yaml").exists():
+        if name in OWN and name != "core":
+            raise fail("rules/id", f"the namespace '{name}' is that of codes of the compiler", fix="choose another one")
+        return
+    node = read(folder / "pack.yaml")
+    own = node.get("namespace")
+    if isinstance(own, Scalar) and own.value != name:
+        raise fail("rules/id", f"'{id}' is not in the pack's namespace '{own.value}'", own.span, fix=f"call it '{own.value}/{id.partition('/')[2]}'")
+    removed = node.get("removed")
+    for gone in removed.items if isinstance(removed, Sequence) else ():
+        was = gone.get("id") if isinstance(gone, Mapping) else None
+        if isinstance(was, Scalar) and was.value == id:
+            raise fail("rules/id", f"'{id}' was the id of a rule that is removed", was.span, fix="an id is never used again: choose another one")
+
+
+def _pack(folder: Path, words: Map[str, str]) -> dict[Path, str]:
     """Of a pack that is new; of the repository around it what is not there."""
     out = {folder / "__init__.py": "", folder / "pack.yaml": _filled(TEMPLATES / "pack" / "pack.yaml", words)}
     out |= {folder.parent / n: _filled(TEMPLATES / "pack" / n, words) for n in ("README.md", "CHANGELOG.md", "pyproject.toml")}
@@ -75,7 +97,7 @@ def _since(folder: Path) -> str:
     return found.group(1) if found else "0.1"
 
 
-def _filled(path: Path, words: Mapping[str, str]) -> str:
+def _filled(path: Path, words: Map[str, str]) -> str:
     return Template(path.read_text(encoding="utf-8")).substitute(words)
 
 

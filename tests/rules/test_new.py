@@ -53,11 +53,21 @@ def test_a_second_rule_leaves_the_pack_as_it_is(here):
     assert 'since: "0.3"' in (here / "cake_rules_acme/rules/two/rule.yaml").read_text()
 
 
+def test_the_working_directory_can_be_the_pack(here, monkeypatch):
+    (here / "cake_rules_acme").mkdir()
+    monkeypatch.chdir(here / "cake_rules_acme")
+    told("new", "acme/one", "--pack", ".")
+    assert (here / "pyproject.toml").read_text().count("cake_rules_acme") == 3 and cake("test", "acme", "--pack", ".", "--update").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "args, code, said",
     [
         (["acme/one"], 3, "is there already"),
         (["acme"], 3, "is no id"),
+        (["type/x"], 3, "the namespace 'type' is that of codes of the compiler"),
+        (["other/x", "--pack", "cake_rules_acme"], 3, "call it 'acme/x'"),
+        (["acme/gone"], 3, "was the id of a rule that is removed"),
         (["acme/../up"], 3, "is no id"),
         (["acme/x", "--from", "nowhere.json"], 2, "nowhere.json"),
         (["acme/x", "--from", "bad.json"], 2, "is no JSON"),
@@ -81,6 +91,8 @@ def test_what_can_not_be_made_is_told_and_nothing_is_written(here, args, code, s
     }
     for name, text in texts.items():
         (here / f"{name}.json").write_text(text)
+    pack = here / "cake_rules_acme" / "pack.yaml"
+    pack.write_text(pack.read_text().replace("removed: []", 'removed: [{id: acme/gone, since: "0.1", reason: "it went"}]'))
     before = sorted(here.rglob("*"))
     done = cake("new", *args)
     assert done.exit_code == code and said in done.output and sorted(here.rglob("*")) == before
