@@ -222,7 +222,9 @@ def _budgets(pack: Compared, rows: list[Row]) -> Iterator[Diagnostic]:
 def _zoo(rows: list[Row], rules: dict[str, Rule]) -> Iterator[Diagnostic]:
     for row in (r for r in rows if r.zoo):
         rule = rules.get(row.id)
-        if rule is None or row.what == "same" or row.what == "new" and row.new.verdict in (Outcome.PROVED, Outcome.INAPPLICABLE):
+        if rule is None or row.what == "new" and row.new.verdict in (Outcome.PROVED, Outcome.INAPPLICABLE):
+            continue
+        if row.what == "same" and row.new.verdict != Outcome.ERROR:  # without an answer twice, nothing is known
             continue
         before = row.old.verdict if row.old is not None else "not judged"
         draft = rule.status is Status.DRAFT or row.old is None and rule.level is not Level.ERROR

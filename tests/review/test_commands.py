@@ -13,6 +13,8 @@ import pytest
 
 from cake_core import diagnostics
 from cake_core.review.markdown import cell, code
+from cake_core.review.verdicts import Tally, apart
+from cake_core.rules import Outcome
 
 from .conftest import GOOD, SMALL
 
@@ -92,6 +94,13 @@ def test_what_was_judged_is_kept_by_content(repo, cake, tmp_path, monkeypatch):
     assert cake("diff", "--base", "main", "--json").output == first
     repo.change("rules/small-role/rule.yaml", "require: r.warps > 0", "require: r.warps > 1")
     assert cake("diff", "--base", "main").output.startswith("No pack differs")
+
+
+def test_a_process_that_dies_has_no_verdict():
+    """Not one that was found, nor a proof."""
+    assert apart(lambda: os._exit(9)).verdict == Outcome.ERROR
+    assert apart(lambda: 1 / 0).verdict == Outcome.ERROR
+    assert apart(lambda: Tally((("proved", 1),))).verdict == Outcome.PROVED
 
 
 # --- stats -------------------------------------------------------------------------------------------------------
