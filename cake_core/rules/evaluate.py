@@ -13,6 +13,7 @@ from cake_core.rules import ast
 from cake_core.rules.check import Definition
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or, conjunction, disjunction, negated
 from cake_core.rules.functions import FUNCTIONS
+from cake_core.rules.joins import equalities, key
 from cake_core.rules.predicates import Given
 from cake_core.rules.terms import Origins, owned, words
 from cake_core.source import Span
@@ -51,6 +52,7 @@ class Evaluator:
     origins: Origins = field(default_factory=dict)
     most: int = MAX_STEPS
     counted: str = f"the rule looks at more than {MAX_STEPS:,} facts and expressions"
+    joins: dict[int, tuple[dict[object, list[Row]], ast.Node] | None] = field(default_factory=dict)  # by identity of what goes over facts
     sizes: dict[int, tuple[object, int]] = field(default_factory=dict)  # of what is left of conditions, by identity: parts are shared
 
     def spend(self, steps: int, span: Span) -> None:
@@ -81,7 +83,7 @@ class Evaluator:
         return found
 
     def facts(self, over: ast.Over, env: Env) -> Iterator[Env]:
-        for row in self.rows[over.relation]:
+        for row in self._together(over, env):
             inner = {**env, over.var: row}
             if over.where is None or self.holds(over.where, inner):
                 yield inner
@@ -140,6 +142,40 @@ class Evaluator:
             case ast.Call():
                 return self._call(node, env)
         raise AssertionError(type(node).__name__)
+
+    # --- facts that belong together --------------------------------------------------------------------------------
+
+    def _together(self, over: ast.Over, env: Env) -> list[Row]:
+        """The facts that `where` may hold of beside the facts at hand."""
+        table = self.rows[over.relation]
+        if over.where is None:
+            return table
+        if id(over) not in self.joins:
+            found = ((self.places(over.var, mine, table), other) for mine, other in equalities(over.where, over.var))
+            self.joins[id(over)] = next((j for j in found if j[0] is not None), None)
+        join = self.joins[id(over)]
+        return table if join is None else self.placed(join[0], table, join[1], env)
+
+    def places(self, own: str, column: ast.Node, table: list[Row]) -> dict[object, list[Row]] | None:
+        """Rows by what the column of the variable `own` is of each; None where it has no value of one."""
+        out: dict[object, list[Row]] = {}
+        try:
+            for row in table:
+                out.setdefault(key(self.value(column, {own: row})), []).append(row)
+        except OverBudget:
+            raise
+        except Undecidable:  # whether that row is asked depends on the others
+            return None
+        return out
+
+    def placed(self, places: dict[object, list[Row]], table: list[Row], wanted: ast.Node, env: Env) -> list[Row]:
+        """Those whose column is what `wanted` is; all of them where that has no value."""
+        try:
+            return places.get(key(self.value(wanted, env)), [])
+        except OverBudget:
+            raise
+        except Undecidable:
+            return table
 
     # --- budgets ---------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from cake_core.facts import Row, Rows
-from cake_core.facts.relations import EXPR
 from cake_core.rules import ast
-from cake_core.rules.evaluate import Evaluator, OverBudget, Undecidable
+from cake_core.rules.evaluate import Evaluator
 from cake_core.rules.formula import Formula, conjunction
+from cake_core.rules.joins import conjuncts, equalities, root
 from cake_core.rules.schema import Pattern, Relation
 from cake_core.rules.shapes import RESOURCE
 
@@ -28,7 +28,7 @@ def matches(shape: Relation, rows: Rows, evaluator: Evaluator) -> Iterator[tuple
     """Every way to match, with what is left of `where`: conditions that the facts alone do not decide. A part of `where` is looked
     at as soon as its variables have facts; where one says that two columns are equal, the other facts are not looked at. Raises OverBudget."""
     names = [n for n, _ in shape.match]
-    parts = list(_conjuncts(shape.where)) if shape.where is not None else []
+    parts = list(conjuncts(shape.where))
     due = [[p for p in parts if _last(p, names) == i] for i in range(len(names))]
     tables = [[r for r in rows[p.relation] if fits(r, p)] for _, p in shape.match]
     joins = [_joined(due[i], names[:i], names[i], tables[i], evaluator) for i in range(len(names))]
@@ -51,50 +51,10 @@ def matches(shape: Relation, rows: Rows, evaluator: Evaluator) -> Iterator[tuple
 def _joined(parts: list[ast.Node], before: list[str], own: str, table: list[Row], evaluator: Evaluator) -> Callable | None:
     """For facts of the variables before, the rows of `table` whose column has the value that a part of `where` wants; None: none wants one."""
     for p in parts:
-        if not (isinstance(p, ast.Binary) and p.op == "=="):
-            continue
-        for mine, other in ((p.left, p.right), (p.right, p.left)):
-            if not (_decided(mine, {own}) and _decided(other, set(before)) and mine.sort == other.sort):
-                continue
-            places: dict[object, list[Row]] = {}
-            try:
-                for row in table:
-                    places.setdefault(_key(evaluator.value(mine, {own: row})), []).append(row)
-            except OverBudget:
-                raise
-            except Undecidable:  # of some fact; whether it is asked depends on the others
-                continue
-            return partial(_wanted, places, table, other, evaluator)
+        for mine, other in equalities(p, own):
+            if root(other) in before and (places := evaluator.places(own, mine, table)) is not None:
+                return partial(evaluator.placed, places, table, other)
     return None
-
-
-def _wanted(places: dict[object, list[Row]], table: list[Row], other: ast.Node, evaluator: Evaluator, env: dict[str, Row]) -> list[Row]:
-    try:
-        return places.get(_key(evaluator.value(other, env)), [])
-    except OverBudget:
-        raise
-    except Undecidable:
-        return table
-
-
-def _decided(node: ast.Node, names: set[str]) -> bool:
-    """Whether it is a column of a fact of one of the variables, and no expression of the kernel."""
-    while isinstance(node, ast.Field) and node.sort is not None and node.sort.kind not in (EXPR, "set"):
-        node = node.base
-    return isinstance(node, ast.Name) and node.id in names
-
-
-def _key(value: object) -> object:
-    """What `==` of the language compares: facts by which they are, other values by what they are."""
-    return ("fact", id(value)) if isinstance(value, Row) else (type(value), value)
-
-
-def _conjuncts(node: ast.Node) -> Iterator[ast.Node]:
-    if isinstance(node, ast.Binary) and node.op == "and":
-        yield from _conjuncts(node.left)
-        yield from _conjuncts(node.right)
-    else:
-        yield node
 
 
 def _last(node: ast.Node, names: list[str]) -> int:

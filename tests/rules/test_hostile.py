@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 
 from cake_core.diagnostics import CakeError, render
 from cake_core.rules import judge, load_pack, load_rule, rulebook
+from cake_core.rules.check import Scope, checked
 from cake_core.rules.engine import MAX_BAD
-from cake_core.rules.evaluate import MAX_STEPS, Evaluator
+from cake_core.rules.evaluate import MAX_STEPS, Evaluator, Undecidable
 from cake_core.rules.matching import matches
+from cake_core.rules.parser import parse, passage
+from cake_core.rules.sorts import fact
 from cake_core.rules.verdict import Outcome
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are measured with wait4")
@@ -152,6 +155,33 @@ def test_facts_are_joined_by_equal_columns_as_they_are_matched_one_by_one(tmp_pa
         assert ends[0] == ends[1] and ends[0], where
         if slug in ("order", "loc"):
             assert steps[0] < steps[1] / 2, (where, steps)
+
+
+def test_what_goes_over_facts_joins_them_too(rows_from):
+    """The same numbers from fewer looks, also where the other side has no value."""
+    rows = rows_from(DERIVED % ("    warp.sync\n    for i in 0 .. N {\n      warp.sync\n    }\n" * 10))
+    scope = Scope({"a": fact("meet")}, {})
+    for where in (
+        "b.order == a.order",
+        "a.op == b.op and b.order < a.order",
+        "b.loop == a.loop",
+        "b.loop.var == a.loop.var and b.loop != none",
+        "b.id == a.event.id",
+    ):
+        ends = []
+        for condition in (where, f"({where}) or 1 > 2"):
+            node = checked(parse(passage(f"count(b in event where {condition})")), scope, None)
+            evaluator = Evaluator(rows, {})
+            values = []
+            for row in rows["meet"]:
+                try:
+                    values.append(evaluator.value(node, {"a": row}))
+                except Undecidable as error:
+                    values.append(str(error))
+            ends.append((values, evaluator.steps))
+        assert ends[0][0] == ends[1][0], where
+        if where == "b.order == a.order":
+            assert ends[0][1] < ends[1][1] / 4, ends
 
 
 # --- mangled files -----------------------------------------------------------------------------------------------
