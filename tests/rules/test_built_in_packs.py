@@ -27,7 +27,7 @@ ASKING = {id for id, r in RULES.items() if isinstance(r.shape, Relation) and ask
 #: a policy: it is judged where it is asked for.
 PREVIEW = {"core/loaded-index", "core/loaded-overflow", "core/loaded-race", "core/refill-fence"}
 #: What stops no build, beside advice on speed: hints, and what does nothing.
-HINTS = {"core/counter-reset": Level.WARNING, "core/idle-role": Level.WARNING, "ptx/global-proxy": Level.WARNING}
+HINTS = {"core/counter-reset": Level.WARNING, "core/idle-role": Level.WARNING}
 #: They ask whether there is anything to prove.
 VACUITY = {"core/contradiction", "core/idle-role"}
 BAD = [(id, p) for id, r in RULES.items() for p in sorted(r.path.parent.glob("bad_*.cake"))]
@@ -107,8 +107,8 @@ def test_every_kernel_of_the_zoo_keeps_every_stable_rule(offered):
                 assert v.outcome in (Outcome.PROVED, Outcome.INAPPLICABLE), (path.name, target, v.rule.id, v.finding)
                 reached |= {v.rule.id} if v.outcome is Outcome.PROVED else set()
     assert {r.id for r in stable} - reached <= {
-        *("core/counter-reset", "core/grid-order", "core/masked-garbage", "core/meeting", "core/resident-ctas", "core/signal-in-flight"),
-        *("performance/late-launch", "ptx/global-proxy", "sm100/resident-columns", "sm90/serial-products"),
+        *("core/counter-reset", "core/global-proxy-fence", "core/grid-order", "core/masked-garbage", "core/meeting", "core/resident-ctas", "core/signal-in-flight"),
+        *("performance/late-launch", "sm100/resident-columns", "sm90/serial-products"),
     }
 
 
