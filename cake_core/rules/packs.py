@@ -23,6 +23,8 @@ from cake_core.rules.versions import admits
 
 GROUP = "cake.rule_packs"
 DISTRIBUTION = "cake-compiler"
+#: Packs of a project: each may be as large as a pack may be.
+MAX_LOCAL = 32
 #: Packs of a project, beside its `cake.toml`: folders.
 LOCAL = Path(".cake") / "rules"
 
@@ -95,7 +97,10 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
     for offer in there:
         with sink.collecting():
             found.append(_offered(offer))
-    for folder in (*folders, *_local(local)):
+    mine: list[Path] = []
+    with sink.collecting():
+        mine = _local(local)
+    for folder in (*folders, *mine):
         with sink.collecting():
             found.append(_loaded(Path(folder), str(folder), "", _stamp(Path(folder))))
     _unique(found, sink)
@@ -135,7 +140,10 @@ def _local(folder: Path | None) -> list[Path]:
         folder = Path(os.path.relpath(root)) / folder
     if not folder.is_dir():
         return []
-    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    found = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    if len(found) > MAX_LOCAL:
+        raise fail("rules/pack", f"'{folder}' has {len(found)} packs, {MAX_LOCAL} are read", fix="make one pack of several")
+    return found
 
 
 def _stamp(folder: Path) -> tuple:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cake_core.diagnostics import CakeError, render
-from cake_core.rules import judge, load_pack, load_rule, rulebook
+from cake_core.rules import find_packs, judge, load_pack, load_rule, rulebook
 from cake_core.rules.check import Scope, checked
 from cake_core.rules.engine import MAX_BAD
 from cake_core.rules.evaluate import MAX_STEPS, Evaluator, Undecidable
@@ -83,6 +83,14 @@ def test_a_rule_that_is_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "rule.yaml")
     with pytest.raises(CakeError, match="is no file"):
         load_rule(tmp_path / "rule.yaml")
+
+
+def test_a_project_with_hundreds_of_packs_is_told_before_one_is_read(tmp_path):
+    for n in range(200):
+        (tmp_path / f"pack{n}").mkdir()
+    with pytest.raises(CakeError, match="has 200 packs, 32 are read") as error:
+        find_packs((), tmp_path)
+    assert [d.code for d in error.value.diagnostics] == ["rules/pack"]
 
 
 # --- budgets -----------------------------------------------------------------------------------------------------
