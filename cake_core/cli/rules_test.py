@@ -11,12 +11,14 @@ from cake_core.cli import exits
 from cake_core.cli.host import offered, registry
 from cake_core.cli.output import print_findings, progress
 from cake_core.cli.rules import JSON, PACKS, book_of, chosen
+from cake_core.diagnostics.model import Severity
 
 EPILOG = """\b
 Examples:
   cake rules test
   cake rules test core/arrival-count
   cake rules test --pack rules/cake_rules_acme acme --update
+  cake rules test --pack rules/cake_rules_acme acme --thorough
 
 \b
 Beside a rule stand bad_WHY.cake (breaks it; bad_WHY.diag is what is told), good_WHY.cake (reaches and keeps it) and gap_WHY.cake
@@ -29,11 +31,12 @@ is told any more; with what nothing keeps a bad and a good one are.
 @click.argument("which", nargs=-1, metavar="[ID|PACK]...")
 @PACKS
 @click.option("--update", is_flag=True, help="Write what is told beside the bad texts; read the difference.")
+@click.option("--thorough", is_flag=True, help="Say which parts of a rule no text needs; some times as long.")
 @click.option(
     "-j", "jobs", type=click.IntRange(1, 64), metavar="N", help="Judge with N processes. The result is the same.  [default: 2, where there are cores]"
 )
 @JSON
-def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, jobs: int | None, as_json: bool) -> int:
+def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, thorough: bool, jobs: int | None, as_json: bool) -> int:
     """Judge the bad and good texts of rules, of all of them or those named.
 
     A bad text breaks its rule and is told as its '.diag' says, a good one reaches and keeps it, and one of each differ in one statement.
@@ -44,7 +47,7 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, jobs: 
     rules = chosen(book_of(packs, as_json), which)
     trials = []
     with progress("judging", as_json) as on_step:
-        for t in _trials(rules, jobs or cores(), update):
+        for t in _trials(rules, jobs or cores(), update, thorough):
             on_step(t.rule.id)
             trials.append(t)
     findings = [*unoffered(rules, offered()), *(d for t in trials for d in t.findings)]
@@ -54,26 +57,33 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, jobs: 
         if findings:
             print_findings(findings, {}, "text", to_stdout=True)
         texts = sum(t.bad + t.good + t.gaps for t in trials)
-        click.echo(f"{len(trials)} rule{'s' if len(trials) != 1 else ''}, {texts} texts, {len(findings)} wrong")
+        click.echo(
+            f"{len(trials)} rule{'s' if len(trials) != 1 else ''}, {texts} texts, {sum(d.severity is not Severity.NOTE for d in findings)} wrong"
+        )
     return exits.code_of(findings)
 
 
 def _record(t) -> dict:
     counts = {"bad": t.bad, "good": t.good, "gaps": t.gaps, "undecided": t.undecided}
-    return {"rule": t.rule.id, **counts, "probes": {name: not wrong for name, wrong in t.probes}, "ok": not t.findings}
+    return {
+        "rule": t.rule.id,
+        **counts,
+        "probes": {name: not wrong for name, wrong in t.probes},
+        "ok": not [d for d in t.findings if d.severity is not Severity.NOTE],
+    }
 
 
-def _trials(rules: list, jobs: int, update: bool) -> Iterator:
+def _trials(rules: list, jobs: int, update: bool, thorough: bool) -> Iterator:
     """The trial of each rule, in the order of the rules however many processes judge them."""
     import multiprocessing
 
     jobs = min(jobs, len(rules))
     if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
         for rule in rules:
-            yield _trial(rule, update)
+            yield _trial(rule, update, thorough)
         return
     registry()  # once, for all copies
-    _SHARED[:] = [(r, update) for r in rules]  # what a copy inherits need not be sent to it
+    _SHARED[:] = [(r, update, thorough) for r in rules]  # what a copy inherits need not be sent to it
     with multiprocessing.get_context("fork").Pool(jobs, _leave_interrupts) as pool:
         yield from (_whole(rule, told) for rule, told in zip(rules, pool.imap(_numbered, range(len(rules))), strict=True))
 
@@ -97,7 +107,7 @@ def _whole(rule, told: dict):
     return Trial(rule, **told)
 
 
-def _trial(rule, update: bool):
+def _trial(rule, update: bool, thorough: bool):
     from cake_core.facts import facts_of, rows_of
     from cake_core.pipeline import frontend
     from cake_core.prove.prover import Prover
@@ -107,4 +117,4 @@ def _trial(rule, update: bool):
         front = frontend(source, registry())
         return rows_of(facts_of(front.typed, registry(), front.arch), front.arch, registry())
 
-    return trial(rule, rows, Prover, update)
+    return trial(rule, rows, Prover, update, thorough)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from cake_core.diagnostics import CakeError, Diagnostic, Sink
+from cake_core.diagnostics import CakeError, Diagnostic, Severity, Sink
 from cake_core.diagnostics.text import render
 from cake_core.facts import Rows
 from cake_core.frozen import frozen
 from cake_core.rules.engine import judge
 from cake_core.rules.predicates import Predicates
-from cake_core.rules.probes import Judged, probe
+from cake_core.rules.probes import Judged, probe, untested
 from cake_core.rules.schema import Rule
 from cake_core.rules.verdict import Outcome
 from cake_core.source import Source, Span
@@ -42,8 +42,9 @@ class Trial:
     probes: tuple[tuple[str, str], ...] = ()
 
 
-def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows], Predicates] | None = None, update: bool = False) -> Trial:
-    """Judge the texts in a rule's folder. `rows_of` makes the facts of a text. `update`: write what is told beside the bad ones."""
+def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows], Predicates] | None = None, update: bool = False, thorough: bool = False) -> Trial:
+    """Judge the texts in a rule's folder. `rows_of` makes the facts of a text. `update`: write what is told beside the bad ones;
+    `thorough`: say which parts of the rule no text needs."""
     folder, sink = rule.path.parent, Sink()
     texts = {kind: sorted(folder.glob(f"{kind}_*.cake")) for kind in WANTED}
     for path in sorted(set(folder.glob("*.cake")).difference(*texts.values())):
@@ -75,6 +76,9 @@ def trial(rule: Rule, rows_of: Callable[[Source], Rows], prover: Callable[[Rows]
     for name, wrong in found.items():
         if wrong:
             sink.error("rules/probe", f"'{rule.id}' fails the {name} probe: {wrong}", rule.span)
+    if thorough and found and not any(found.values()):
+        for what, span in untested(rule, judged["bad"], judged["good"]):
+            sink.add(Diagnostic("rules/untested", f"'{rule.id}' has what no text needs, {what}", span, Severity.NOTE))
     counts = {kind: len(paths) for kind, paths in texts.items()}
     return Trial(rule, counts["bad"], counts["good"], undecided, tuple(sink.items), counts["gap"], tuple(found.items()))
 

@@ -64,7 +64,15 @@ def test_a_rule_with_its_texts_is_right(folder):
     assert again.exit_code == 0 and again.output == "1 rule, 2 texts, 0 wrong\n"
     found = json.loads(cake("test", "acme", "--pack", str(root), "--json").output)
     assert found["rules"] == [
-        {"rule": "acme/small-role", "bad": 1, "good": 1, "gaps": 0, "undecided": 0, "probes": {"vacuity": True, "kill": True, "reach": True}, "ok": True}
+        {
+            "rule": "acme/small-role",
+            "bad": 1,
+            "good": 1,
+            "gaps": 0,
+            "undecided": 0,
+            "probes": {"vacuity": True, "kill": True, "reach": True},
+            "ok": True,
+        }
     ]
 
 
@@ -102,8 +110,13 @@ def test_a_finding_names_the_folder_of_its_text(folder):
 
 
 #: A rule of each shape, a text that breaks it and one that keeps it.
-PATH = RULE.replace("match: {r: {role: {}}}\nrequire: r.warps > 1", "from: {access: {space: shared, mode: write}}\nto: {access: {space: shared, mode: read}}\nmust_pass: {meet: {}}").replace("{r.id}", "{to.role}")
-PROTOCOL = RULE.replace("match: {r: {role: {}}}\nrequire: r.warps > 1", "resource: {kernel: {}}\nevents: {a: {access: {mode: write}}, b: {meet: {}}}\nautomaton: (b a)*").replace("'{r.id}'", "'{came}'")
+PATH = RULE.replace(
+    "match: {r: {role: {}}}\nrequire: r.warps > 1",
+    "from: {access: {space: shared, mode: write}}\nto: {access: {space: shared, mode: read}}\nmust_pass: {meet: {}}",
+).replace("{r.id}", "{to.role}")
+PROTOCOL = RULE.replace(
+    "match: {r: {role: {}}}\nrequire: r.warps > 1", "resource: {kernel: {}}\nevents: {a: {access: {mode: write}}, b: {meet: {}}}\nautomaton: (b a)*"
+).replace("'{r.id}'", "'{came}'")
 SHARED = """cake 1 derived
 kernel k(N: i32)
   target sm90
@@ -135,12 +148,39 @@ def test_every_shape_is_probed(folder, rule, bad, good):
 
 def test_a_probe_finds_what_verdicts_do_not(folder, rows_from):
     """What is assumed never holds: the require is met at once, and no text reaches it."""
-    path = folder(rule__yaml=RULE.replace("{role: {}}", "{require: {}}").replace("require: r.warps > 1", "assume: r.expr and not r.expr\nrequire: true").replace("{r.id}", "x"))
+    path = folder(
+        rule__yaml=RULE.replace("{role: {}}", "{require: {}}")
+        .replace("require: r.warps > 1", "assume: r.expr and not r.expr\nrequire: true")
+        .replace("{r.id}", "x")
+    )
     text = GOOD.replace("  target", "  require N > 3\n  target")
     rule, rows = load_rule(path / "rules" / "small-role" / "rule.yaml"), rows_from(text)
     assert [v.outcome for v in judge([rule], rows)] == [Outcome.PROVED]
     assert probe(rule, [], [(rows, None)])["reach"] == "no good text is told even where nothing is enough"
     assert probe(rule, [(rows, None)], [])["vacuity"] == "nothing in a bad text is what the rule matches"
+
+
+@pytest.mark.parametrize(
+    "rule, texts, said",
+    [
+        (RULE.replace("r.warps > 1", "r.warps > 1 and r.pad < 9"), {}, ["a part of 'require': every bad text is told without it too"]),
+        (RULE.replace("r.warps > 1", "r.warps > 1 and r.pad < 9"), {"bad_padded__cake": GOOD.replace("2 warps at 0", "2 warps at 0 pad 10")}, []),
+        (RULE.replace("require:", "where: r.id != 'b'\nrequire:"), {}, ["a part of 'where': no good text is told without it"]),
+        (
+            RULE.replace("require:", "where: r.id != 'b'\nrequire:"),
+            {"good_b__cake": GOOD.replace("\n}\n", "\n  role b: 1 warp at 2 {\n    warp.sync\n  }\n}\n")},
+            [],
+        ),
+        (RULE.replace("{role: {}}", "{role: {pad: 0}}"), {}, ["'pad' in the pattern of 'r': no good text is told without it"]),
+    ],
+)
+def test_a_thorough_test_says_what_no_text_needs(folder, rule, texts, said):
+    root = folder(rule__yaml=rule, bad_one__cake=BAD, good_two__cake=GOOD, **texts)
+    cake("test", "acme", "--pack", str(root), "--update")
+    assert cake("test", "acme", "--pack", str(root)).exit_code == 0
+    found = json.loads(cake("test", "acme", "--pack", str(root), "--thorough", "--json").output)
+    assert [d["message"].partition("no text needs, ")[2] for d in found["diagnostics"]] == said
+    assert found["rules"][0]["ok"] and all(d["code"] == "rules/untested" and d["severity"] == "note" for d in found["diagnostics"])
 
 
 def test_a_gap_is_watched(folder):
@@ -200,7 +240,8 @@ APPLIES = "applies: {capability: [CAPABILITY]}\n"
 
 
 @pytest.mark.parametrize(
-    "word, told, fix", [("tmma", True, "did you mean 'tma'?"), ("clutser", True, "did you mean 'cluster'?"), ("quantum", False, "install the architecture")]
+    "word, told, fix",
+    [("tmma", True, "did you mean 'tma'?"), ("clutser", True, "did you mean 'cluster'?"), ("quantum", False, "install the architecture")],
 )
 def test_a_capability_that_no_architecture_offers_is_told(folder, tmp_path, word, told, fix):
     """An error beside the rule's texts; where rules are judged, a warning if it is misspelt, and nothing if it may be another architecture's."""
