@@ -223,6 +223,7 @@ def test_check_says_what_is_proved_and_for_which_sizes(tmp_path):
         "requires": ["1 <= R", "R <= 65536"],
         "assumes": ["monotone(P)"],
         "proved": list(REQUIRED[:8]),
+        "waived": [],
         "unproved": [],
         "allowed_unproved": [],
     }
