@@ -165,7 +165,11 @@ class Answers:
                 own = Cuts(traced(cuts.facts, name), examples=self.examples)
                 self._traced[name] = Answers(self.rows, examples=self.examples, _cuts=own, _telling=Telling(own), _hangs=PROVED, _swept=set())
             mine = self._traced[name]
-            return replace(mine._pairs(mine._cuts, a, b, True, _orders), confirmed=None)
+            smt.use(mine._cuts.context)  # its terms are no others'
+            try:
+                return replace(mine._pairs(mine._cuts, a, b, True, _orders), confirmed=None)
+            finally:
+                smt.use(cuts.context)
 
         return self._after_deadlock(ask)
 
