@@ -20,6 +20,8 @@ from cake_core.source import Source, Span
 #: Kinds of rules whose findings may be let pass: advice.
 ADVICE = (Kind.PERFORMANCE, Kind.PORTABILITY, Kind.STYLE)
 
+#: Findings that one text may let pass.
+MOST_ALLOWED = 500
 FORM = "# cake: allow[RULE] reason: TEXT"
 DIRECTIVE = re.compile(r"#\s*cake:\s*(?P<said>.*)")
 ALLOW = re.compile(r"allow\s*\[(?P<ids>[^\]]*)\]\s*(?P<more>.*)")
@@ -84,9 +86,17 @@ def allows_of(source: Source, book: Rulebook, sink: Sink) -> tuple[Allow, ...]:
     for c in read.comments:
         if (found := DIRECTIVE.fullmatch(c.text)) is None:
             continue
+        if len(sink.items) >= MOST:  # of findings and of comments more are more of the same
+            break
         span = Span(source.name, c.line, c.column, c.line, c.column + len(c.text))
-        below = next((t.line for t in read.tokens[c.before :] if t.type not in ("_SEP", "$END")), c.line)
+        behind = (read.tokens[i] for i in range(c.before, len(read.tokens)))
+        below = next((t.line for t in behind if t.type not in ("_SEP", "$END")), c.line)
         out += _allowed(found.group("said"), span, below if c.own_line else c.line, book, sink)
+        if len(out) > MOST_ALLOWED:
+            sink.error(
+                "rules/suppression", f"the text lets more than {MOST_ALLOWED} findings pass", span, fix="mend some, or count them in a baseline"
+            )
+            break
     return tuple(out)
 
 
@@ -100,7 +110,9 @@ def _allowed(said: str, span: Span, line: int, book: Rulebook, sink: Sink) -> It
     if reason is None:
         sink.error("rules/suppression", f"nothing says why '{', '.join(ids)}' is let pass", span, fix=f"write `{FORM}`")
         return
-    for id in ids:
+    for id in ids[: MOST_ALLOWED + 1]:
+        if len(sink.items) >= MOST:
+            return
         if (wrong := refusal(id, book, span)) is not None:
             sink.add(wrong)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -223,6 +224,23 @@ def test_more_findings_than_are_shown_are_let_pass_each_by_itself(cake):
     last = "  role r23: 1 warp at 23 { # cake: allow[acme/few] reason: many"
     found = cake(text.replace(last, last.partition(" #")[0]))
     assert found.exit_code == 1 and "role 'r23' has one warp" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "comment, said",
+    [
+        ("# cake: allow[acme/few] reason: r", "more than 500 findings pass"),
+        ("# cake: allow[zzzz/qqqq%d] reason: r", "there is no rule 'zzzz/qqqq0'"),
+        ("# cake: allow[core/slot-race] reason: r", "can't be let pass"),
+        (f"# cake: allow[{', '.join(['acme/few'] * 600)}] reason: r", "more than 500 findings pass"),
+    ],
+)
+def test_thousands_of_comments_are_told_in_a_few_findings(cake, comment, said):
+    many = "\n".join(comment.replace("%d", str(n)) for n in range(3000 if len(comment) < 100 else 30))
+    start = time.process_time()
+    found = cake(allow(TEXT, A, many))
+    assert found.exit_code == 1 and said in found.stdout and found.stdout.count("rules/suppression") <= 21
+    assert time.process_time() - start < 5
 
 
 # --- the baseline ------------------------------------------------------------------------------------------------
