@@ -32,7 +32,7 @@ class Failure:
     fault: str | None = None
 
 
-def read(file: str, text: str | None, fixed: str | None, number: int | None, arch: str | None) -> Failure:
+def read(file: str, text: str | None, fixed: str | None, number: int | None, arch: str | None, kernel: str | None = None) -> Failure:
     """The failure that a JSON file speaks of. Raises click.UsageError for what it is not, click.FileError, CakeError."""
     path = Path(file)
     try:
@@ -45,7 +45,7 @@ def read(file: str, text: str | None, fixed: str | None, number: int | None, arc
     if not isinstance(whole, dict):
         raise click.UsageError(f"--from: '{file}' is no object; 'cake rules new --help' says what it may be")
     if "mutants" in whole:
-        found = _mutant(whole, text, number, arch)
+        found = _mutant(whole, text, number, arch, kernel)
     elif "kernel" in whole:
         bad = _file(path, _word(whole, "kernel") or "")
         repaired = _word(whole, "fixed")
@@ -73,7 +73,7 @@ def _finding(path: Path, whole: dict, text: str | None, number: int | None) -> F
     return Failure(read_source(text or _file(path, name)), None, line, str(d.get("message", "")), d["code"])
 
 
-def _mutant(whole: dict, text: str | None, number: int | None, arch: str | None) -> Failure:
+def _mutant(whole: dict, text: str | None, number: int | None, arch: str | None, kernel: str | None) -> Failure:
     """A mutant is made again: the list says which operator changed what."""
     from cake_core.ir.nodes import Program
     from cake_core.ir.printer import program_text
@@ -88,7 +88,7 @@ def _mutant(whole: dict, text: str | None, number: int | None, arch: str | None)
     one = listed[number - 1] if number is not None else next((m for m in listed if m.get("outcome") == "missed"), None)
     if one is None:
         raise click.UsageError("--from: no mutant is missed; choose one with --number")
-    front = frontend(read_source(text), registry(), arch or whole.get("arch"))
+    front = frontend(read_source(text), registry(), arch or whole.get("arch"), kernel=kernel)
     key = one.get("operator"), one.get("what"), one.get("line")
     edit = next((e for e in mutants(front.derived, front.typed, registry()) if (e.operator, e.what, e.span.line) == key), None)
     if edit is None:
@@ -114,13 +114,13 @@ def _file(beside: Path, name: str) -> str:
 # --- the draft ---------------------------------------------------------------------------------------------------
 
 
-def drafted(new, found: Failure, arch: str | None, tries: int, on_step):
+def drafted(new, found: Failure, arch: str | None, kernel: str | None, tries: int, on_step):
     """The rule with its texts, made small where an oracle speaks of them; and what became of that, as JSON. Raises CakeError, click.UsageError."""
     from cake_core.reduce import Pair, minimise
     from cake_core.rules.draft import body
 
     book = rules_of()
-    texts = Texts(book, arch, {})
+    texts = Texts(book, arch, {}, kernel=kernel)
     pair = Pair.of(*(texts.canonical(s) if s is not None else None for s in (found.bad, found.good)))
     oracle, kept = _oracle(texts.check, found, pair)
     small, asked = pair, 0

@@ -25,11 +25,16 @@ a command, 'exit N: COMMAND', the file behind it or in place of {}.
 """
 
 
+#: Findings that are no fault of the text: it does not say which kernel or target is meant.
+CHOICES = {"type/several-kernels", "type/several-targets"}
+
+
 @click.command("reduce", epilog=EPILOG)
 @click.argument("file")
 @click.option("--keep", required=True, metavar="WHAT", help="What must stay: a code, a kind of fault, or 'exit N: COMMAND'.")
 @click.option("--fixed", metavar="FILE", help="The same kernel repaired: made smaller by the same steps, and right all along.")
 @click.option("--arch", metavar="ARCH", help="Which of the text's targets; may be left out where it has one.")
+@click.option("--kernel", metavar="NAME", help="Which kernel, where the text has several.")
 @click.option("--set", "settings", multiple=True, metavar="N=V", help="Override a constant; may be repeated.")
 @click.option("--tries", type=click.IntRange(1), default=600, show_default=True, metavar="N", help="How many smaller texts are tried.")
 @click.option("--as-written", is_flag=True, help="Keep the form of the text; without it the derived form is made smaller.")
@@ -37,7 +42,7 @@ a command, 'exit N: COMMAND', the file behind it or in place of {}.
 @click.option("--fixed-output", type=click.Path(dir_okay=False), metavar="FILE", help="Where the repaired one goes.")
 @rule_options
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def command(file, keep, fixed, arch, settings, tries, as_written, output, fixed_output, judged, as_json) -> int:
+def command(file, keep, fixed, arch, kernel, settings, tries, as_written, output, fixed_output, judged, as_json) -> int:
     """Make the kernel of FILE smaller while it still goes wrong in the same way, statement by statement (delta debugging).
 
     The result is the same in every run. A finding stays one of the same resource and role, and none of another code comes with it.
@@ -49,7 +54,7 @@ def command(file, keep, fixed, arch, settings, tries, as_written, output, fixed_
         raise click.UsageError("--fixed and --fixed-output go together")
     try:
         book = judged.book()
-        texts = Texts(book, arch, settings_of(settings), as_written)
+        texts = Texts(book, arch, settings_of(settings), as_written, kernel)
         pair = texts.pair(file, fixed)
     except CakeError as error:
         print_findings(error.diagnostics, {}, "json" if as_json else "text")
@@ -91,10 +96,10 @@ def write(path: Path, text: str) -> None:
 class Texts:
     """Texts in the form in which they are made smaller, and what is found in one."""
 
-    def __init__(self, book, arch: str | None, overrides: dict, as_written: bool = False):
+    def __init__(self, book, arch: str | None, overrides: dict, as_written: bool = False, kernel: str | None = None):
         from cake_core.reduce import Check
 
-        self.arch, self.overrides, self.as_written = arch, overrides, as_written
+        self.arch, self.overrides, self.as_written, self.kernel = arch, overrides, as_written, kernel
         self.check = Check(self._front, registry(), book)
 
     def pair(self, bad: str, good: str | None = None):
@@ -112,8 +117,10 @@ class Texts:
 
         if not self.as_written:
             try:
-                front = frontend(source, registry(), self.arch, self.overrides)
-            except CakeError:
+                front = frontend(source, registry(), self.arch, self.overrides, kernel=self.kernel)
+            except CakeError as error:
+                if any(d.code in CHOICES for d in error.diagnostics):
+                    raise
                 return format_text(source)  # what is wrong keeps it from a derived form
             self.arch = front.arch.name
             return program_text(Program(front.program.version, True, (front.derived,)))

@@ -41,9 +41,10 @@ The bad text is made smaller while the finding is still told, or the event machi
 @click.option("--text", metavar="FILE", help="The kernel that a finding or mutant is of, where the file does not name it.")
 @click.option("--number", type=click.IntRange(1), metavar="N", help="Which finding, or mutant, of several.  [default: the first that is wrong]")
 @click.option("--arch", metavar="ARCH", help="Which of the text's targets; may be left out where it has one.")
+@click.option("--kernel", metavar="NAME", help="Which kernel, where the text has several.")
 @click.option("--tries", type=click.IntRange(1), default=400, show_default=True, metavar="N", help="How many smaller texts are tried.")
 @JSON
-def command(id, shape, folder, owner, author, run, failure, fixed, text, number, arch, tries, as_json) -> int:
+def command(id, shape, folder, owner, author, run, failure, fixed, text, number, arch, kernel, tries, as_json) -> int:
     """Begin the rule ID (namespace/slug): its file with comments that teach, a text that breaks it and one that keeps it; the pack too, where
     there is none. Nothing that is there is overwritten.
     """
@@ -60,9 +61,9 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
         if failure is not None:
             from cake_core.cli.failures import drafted, read
 
-            found = read(failure, text, fixed, number, arch)
+            found = read(failure, text, fixed, number, arch, kernel)
             with progress("reducing", as_json) as on_step:
-                new, reduced = drafted(new, found, arch, tries, on_step)
+                new, reduced = drafted(new, found, arch, kernel, tries, on_step)
         written = files(new, __version__)
         for path, content in written.items():
             path.parent.mkdir(parents=True, exist_ok=True)

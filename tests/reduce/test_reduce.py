@@ -171,6 +171,16 @@ def test_what_can_not_be_asked_for_is_usage(args, said):
     assert done.exit_code == 2 and said in done.output
 
 
+def test_which_target_is_meant_has_to_be_said(tmp_path):
+    file = tmp_path / "k.cake"
+    file.write_text((RULES / "threads" / "bad_pad.cake").read_text().replace("target sm90", "target sm80, sm90"))
+    done = cake("reduce", str(file), "--keep", "core/threads")
+    assert done.exit_code == 1 and "choose with --arch: 'sm80', 'sm90'" in done.output
+    assert (
+        "target sm90\n" in json.loads(cake("reduce", str(file), "--keep", "core/threads", "--arch", "sm90", "--tries", "1", "--json").output)["text"]
+    )
+
+
 def test_every_process_says_the_same_whatever_its_hash_seed(tmp_path):
     """What is made smaller, drafted and said of rules, byte for byte."""
     files = [str(RULES / "missing-proxy-fence" / f"{name}.cake") for name in ("bad_no_fence", "good_all_writers")]
