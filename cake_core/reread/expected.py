@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cake_core.effects import Issuer
 from cake_core.facts.schema import Access, AtOnce, By, Facts
 from cake_core.machine.places import Barrier
-from cake_core.machine.steps import Do, Step, Touch
+from cake_core.machine.steps import LANES, Do, Step, Touch
 from cake_core.machine.threads import Agent
 from cake_core.ptx.acts import (
     USES,
@@ -62,7 +62,7 @@ def script(facts: Facts, agent: Agent, base: int, entry_registers: int) -> list[
         number += 1
         if step.event is not None:
             by = None if step.all else By.WARP_LEADERS if step.event.by is By.WARP_LEADERS else By.LEADER
-            out += [Turn(Wanted(act, step, exact), by) for act, exact in _acts(facts, step, base)]
+            out += [Turn(Wanted(act, step, exact), by) for act, exact in _acts(facts, step, base, _threads(step, agent.warps))]
         elif not behind:  # in front of the role
             out += [Turn(Wanted(worded(word, value), None), None) for word, value in _words(facts, agent) if value != entry_registers]
             behind = True
@@ -84,7 +84,14 @@ def _words(facts: Facts, agent: Agent) -> tuple[tuple[str, int], ...]:
     return ()
 
 
-def _acts(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
+def _threads(s: Step, warps: int) -> int:
+    """How many threads of an agent a step stands for."""
+    if s.all:
+        return LANES * warps
+    return warps if s.event.by is By.WARP_LEADERS else 1
+
+
+def _acts(facts: Facts, s: Step, base: int, threads: int) -> Iterator[tuple[Act, bool]]:
     def at(b: Barrier) -> int:
         return _address(facts, b, base)
 
@@ -97,7 +104,7 @@ def _acts(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
         case Do.ARRIVE:
             yield arrived(at(s.a), s.c // s.b), True
         case Do.COPY:
-            yield _copy(facts, s, base)
+            yield _copy(facts, s, base, threads)
         case Do.GROUP | Do.ENGINE:
             yield from _uses(facts, s, base)
         case Do.ACCESS:
@@ -129,10 +136,10 @@ def _address(facts: Facts, b: Barrier, base: int) -> int:
     return in_rank(base + facts.barriers[b.name].offset + 8 * b.index, b.cta)
 
 
-def _copy(facts: Facts, s: Step, base: int) -> tuple[Act, bool]:
+def _copy(facts: Facts, s: Step, base: int, threads: int) -> tuple[Act, bool]:
     parts, size, exact = [], 0, True
     for touched, barrier, count in s.b:
-        size = count
+        size = count // threads
         for t in touched:
             lo, hi = t.location.span(t.box)
             exact = exact and _whole_rows(t)
