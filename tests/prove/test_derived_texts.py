@@ -24,7 +24,6 @@ OPEN = {
 }
 #: What is wrong with texts about something else.
 WRONG = {
-    "fence_of_the_iteration_before": {"core/unwritten-read"},
     "filled_by_threads": {"core/agent-race"},
     "filled_by_threads_one_behind": {"core/agent-race"},
     "grid_names": {"core/cta-race"},
