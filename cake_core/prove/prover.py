@@ -66,9 +66,13 @@ class Prover:
     def exclusive(self, access: Row, other: Row, given: Conditions = ()) -> Answer:
         if given:
             return unknown("agents of one CTA, under conditions")
-        from cake_core.prove.within import exclusive
 
-        return self._once("exclusive", (access, other), given, lambda: exclusive(access, other, self._places, self._asked))
+        def ask() -> Answer:
+            from cake_core.prove.within import exclusive
+
+            return exclusive(access, other, self._places, self._asked)
+
+        return self._once("exclusive", (access, other), given, ask)
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
         return self._address("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from cake_core.smt.spent import counting
-from cake_core.smt.terms import Context, SmtError, Term, _array
+from cake_core.smt.terms import Context, SmtError, Term, _array, _term
 
 
 class Found(Enum):
@@ -75,6 +75,8 @@ class Solver:
     def add(self, *claims: Term) -> None:
         put, c, s = self._z3.solver_assert, self._c, self._handle
         for claim in claims:
+            if claim.ctx is not self.ctx:
+                raise SmtError("a claim of another context")
             put(c, s, claim.ast)
 
     def read(self, text: str) -> None:
@@ -86,7 +88,7 @@ class Solver:
         an answer, for what came from the keyboard meanwhile."""
         spent = counting()
         before = self.steps if spent is not None else 0
-        found = self._z3.solver_check_assumptions(self._c, self._handle, len(given), _array([g.ast for g in given]))
+        found = self._z3.solver_check_assumptions(self._c, self._handle, len(given), _array([_term(self.ctx.true, g).ast for g in given]))
         self.ctx.sound()
         if spent is not None:
             spent.add(self.steps - before)
@@ -135,6 +137,8 @@ class Model:
 
     def eval(self, term: Term, complete: bool = False) -> Term:
         """The value of a term; `complete`: of what nothing depends on too."""
+        if term.ctx is not self.ctx:
+            raise SmtError("a term of another context")
         out = ctypes.c_void_p()
         self._z3.model_eval(self._c, self._handle, term.ast, complete, ctypes.byref(out))
         return Term(out.value, self.ctx)

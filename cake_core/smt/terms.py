@@ -90,7 +90,7 @@ class Context:
         if (decl := self._functions.get(key)) is None:
             sorts = _array([self.int_sort] * len(args))
             decl = self._functions[key] = self.z3.mk_func_decl(self.handle, self._symbol(name), len(args), sorts, self.int_sort)
-        return Term(self.z3.mk_app(self.handle, decl, len(args), _array([a.ast for a in args])), self)
+        return Term(self.z3.mk_app(self.handle, decl, len(args), _array([_term(self.true, a).ast for a in args])), self)
 
     def _symbol(self, name: str) -> int:
         return self.z3.mk_string_symbol(self.handle, name.encode())
@@ -258,6 +258,8 @@ def _array(handles: Sequence[int]):
 def _term(like: Term, other: Any) -> Term:
     """`other` as a term beside `like`."""
     if isinstance(other, Term):
+        if other.ctx is not like.ctx:
+            raise SmtError("terms of two contexts meet")
         return other
     if isinstance(other, bool):
         return like.ctx.truth(other)
@@ -312,11 +314,11 @@ def Not(a: Term) -> Term:
 
 
 def Implies(a: Term, b: Term) -> Term:
-    return Term(a.ctx.z3.mk_implies(a.ctx.handle, a.ast, b.ast), a.ctx)
+    return Term(a.ctx.z3.mk_implies(a.ctx.handle, a.ast, _term(a, b).ast), a.ctx)
 
 
 def If(test: Term, a: Term, b: Term) -> Term:
-    return Term(test.ctx.z3.mk_ite(test.ctx.handle, test.ast, a.ast, b.ast), test.ctx)
+    return Term(test.ctx.z3.mk_ite(test.ctx.handle, test.ast, _term(test, a).ast, _term(test, b).ast), test.ctx)
 
 
 def And(*terms: Term | Iterable[Term]) -> Term:
@@ -343,7 +345,7 @@ def one_of(terms: Sequence[Term]) -> Term:
 def _all(make: str, terms: tuple) -> Term:
     parts = terms if terms and isinstance(terms[0], Term) else [t for part in terms for t in part]
     c = parts[0].ctx if parts else context()
-    return Term(getattr(c.z3, make)(c.handle, len(parts), _array([t.ast for t in parts])), c)
+    return Term(getattr(c.z3, make)(c.handle, len(parts), _array([_term(parts[0], t).ast for t in parts])), c)
 
 
 # --- looking, changing -----------------------------------------------------------------------------------------------
@@ -371,5 +373,5 @@ def simplify(t: Term, *, sums: bool = False) -> Term:
 def substitute(t: Term, *pairs: tuple[Term, Term]) -> Term:
     """`t` with the second of each pair for the first, all at once."""
     c = t.ctx
-    old, new = _array([a.ast for a, _ in pairs]), _array([b.ast for _, b in pairs])
+    old, new = _array([_term(t, a).ast for a, _ in pairs]), _array([_term(t, b).ast for _, b in pairs])
     return Term(c.z3.substitute(c.handle, t.ast, len(pairs), old, new), c)

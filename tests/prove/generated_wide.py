@@ -253,7 +253,7 @@ def _named(draw: Random) -> list[str]:
 
 
 def _columns(draw: Random) -> list[str]:
-    slots, rounds = draw.choice((1, 2)), draw.choice(("K", "clamp(load(L[t_i], by = 4), 0, K)", "t_i % 3", "2"))
+    slots, rounds = draw.choice((1, 2)), draw.choice(("max(K, 1)", "clamp(load(L[t_i], by = 4), 1, max(K, 1))", "t_i % 3 + 1", "2"))
     accumulators, readers, ranges = draw.choice((1, 2)), draw.choice((1, 2)), draw.choice((1, 2))
     columns = 64 * accumulators
     count = 4 * readers

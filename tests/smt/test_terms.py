@@ -162,6 +162,22 @@ def test_what_is_refused_is_raised_before_an_answer_rests_on_it():
         solver.check()  # nor does the next one say anything
 
 
+def test_terms_of_two_contexts_never_meet():
+    """z3 would read memory that is not its own."""
+    mine, other = smt.Context(), smt.Context()
+    x, y = mine.int("x"), other.int("y")
+    solver = smt.Solver("QF_UFLIA", mine, rlimit=10_000)
+    for meet in (
+        lambda: x + y, lambda: x < y, lambda: x == y, lambda: smt.And(x > 0, y > 0), lambda: smt.Or([x > 0, y > 0]), lambda: smt.If(x > 0, x, y),
+        lambda: smt.Implies(x > 0, y > 0), lambda: smt.substitute(x, (x, y)), lambda: solver.add(y > 0),
+    ):  # fmt: skip
+        with pytest.raises(smt.SmtError):
+            meet()
+    assert solver.check() is smt.SAT
+    with pytest.raises(smt.SmtError):
+        solver.model().eval(y)
+
+
 def test_a_text_that_can_not_be_read_is_no_empty_question():
     solver = smt.Solver("QF_LIA", smt.Context(), rlimit=10_000)
     with pytest.raises(smt.SmtError):
