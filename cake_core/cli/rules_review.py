@@ -39,8 +39,8 @@ def command(
 ) -> int:
     """Say whether a change of rule packs may be merged: exit code 0 if it may, 1 or 3 if it is refused.
 
-    Packs are all folders of the git repository with a 'pack.yaml', those below 'tests' excepted. What changed is compared rule by rule, the
-    texts beside changed rules and the kernels in 'kernels/' are judged by both versions.
+    Packs are all folders of the git repository with a 'pack.yaml', those below 'tests' and 'templates' excepted. What changed is compared
+    rule by rule, the texts beside changed rules and the kernels in 'kernels/' are judged by both versions.
     """
     from cake_core.review.markdown import comment
     from cake_core.review.review import review

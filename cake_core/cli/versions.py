@@ -86,7 +86,7 @@ def both(base: str, head: str | None, packs: tuple[str, ...]) -> Iterator[tuple]
             a, b = snapshots(found, old, new, tuple(_inside(found.root, p) for p in packs), Path(folder))
             if not a.held and not b.held and not b.odd:
                 where = f"in {', '.join(packs)}" if packs else f"in the repository '{found.root}'"
-                raise click.UsageError(f"there is no rule pack {where}: a folder with 'pack.yaml', outside of 'tests'")
+                raise click.UsageError(f"there is no rule pack {where}: a folder with 'pack.yaml', outside of 'tests' and 'templates'")
             yield (old, a), (new, b)
     except GitError as error:
         if error.missing:

@@ -12,6 +12,8 @@ from cake_core.rules import Pack, load_pack
 
 #: The folder of a repository whose kernels every rule must leave as they are.
 ZOO = "kernels"
+#: Packs below a folder of such a name are none of the repository's: tests are made of them, and new packs.
+NO_PACKS = {"tests", "templates"}
 
 
 @frozen
@@ -46,9 +48,9 @@ class Snapshot:
 
 
 def pack_folders(version: Version) -> tuple[str, ...]:
-    """Folders with a `pack.yaml`, those below a folder `tests` excepted: packs that tests are made of."""
+    """Folders with a `pack.yaml`, those below a folder `tests` or `templates` excepted."""
     found = (e.path.rpartition("/")[0] for e in version.entries if e.path.rpartition("/")[2] == "pack.yaml")
-    return tuple(sorted(f for f in found if "tests" not in f.split("/")))
+    return tuple(sorted(f for f in found if NO_PACKS.isdisjoint(f.split("/"))))
 
 
 def snapshot(repository: Repository, version: Version, folders: tuple[str, ...], into: Path) -> Snapshot:

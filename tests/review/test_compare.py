@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from cake_core.review.compare import Direction, accepts_no_more, changes, judged
+from cake_core.review.git import Entry, Version
+from cake_core.review.snapshot import pack_folders
 from cake_core.review.steps import Step, asked, next_version, step
-from cake_core.rules import find_packs, load_rule
+from cake_core.rules import find_packs, load_pack, load_rule
 from cake_core.rules.automaton import automaton
 
 HEAD = """schema: 1
@@ -203,3 +206,13 @@ def test_steps(old, new, found):
 def test_steps_below_1_0():
     assert asked("0.3.1", Step.MAJOR) is Step.MINOR and asked("1.0.0", Step.MAJOR) is Step.MAJOR
     assert (next_version("0.3.1", Step.MAJOR), next_version("1.3.1", Step.MAJOR), next_version("1.3.1", Step.PATCH)) == ("0.4.0", "2.0.0", "1.3.2")
+
+
+def test_every_pack_of_this_repository_can_be_read():
+    """What a review of it takes for packs are packs: forms of new ones are left out."""
+    root = Path(__file__).resolve().parents[2]
+    found = sorted(p.relative_to(root).as_posix() for p in root.rglob("pack.yaml") if not {".venv", ".git", "out", "build"} & set(p.parts))
+    folders = pack_folders(Version("", tuple(Entry(p, "file") for p in found)))
+    assert {f.split("/")[1] for f in folders} == {"core", "ptx", "performance", "sm80", "sm90", "sm100"}
+    for folder in folders:
+        assert load_pack(root / folder).rules, folder

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from .conftest import BAD, DEFINED, GOOD, SMALL
+from .conftest import BAD, DEFINED, GOOD, PACK, SMALL
 
 NOTE = "roles of five instances and more are of another kind, nothing is shared there"
 NEW = SMALL.replace("small-role", "many-instances").replace("r.warps > 1", "r.instances < 2").replace("is small", "has instances")
@@ -34,6 +34,13 @@ def fates(found: dict) -> dict[str, str]:
 
 def nothing(repo):
     (repo.root / "README.md").write_text("Rules, many.\n")
+    return {}
+
+
+def a_form_of_packs(repo):
+    form = repo.root / "engine" / "templates" / "pack" / "pack.yaml"
+    form.parent.mkdir(parents=True)
+    form.write_text(PACK.replace("acme", "$name"))
     return {}
 
 
@@ -118,6 +125,7 @@ def a_draft_loosened(repo):
     "change",
     [
         nothing,
+        a_form_of_packs,
         words,
         the_same_otherwise,
         a_definition_of_its_own,
