@@ -13,7 +13,7 @@ from cake_core.diagnostics.model import CakeError
 
 EPILOG = """\b
 Examples:
-  cake rules new acme/few-slots --shape relation --pack cake_rules_acme --owner "A. Person"
+  cake rules new acme/few-slots --shape relation --pack cake-rules-acme/cake_rules_acme --owner "A. Person"
   cake check kernel.cake --json > finding.json
   cake rules new acme/late-fence --from finding.json --fixed repaired.cake --pack cake_rules_acme
   cake mutate gemm.cake --json > mutants.json
@@ -28,11 +28,23 @@ What --from takes, a JSON file:
 The bad text is made smaller while the finding is still told, or the event machine still shows the fault, and the good one by the same steps.
 """
 
+#: What else of the repository names each rule of a built-in pack, and when; CONTRIBUTING.md says the same.
+LISTED = """A rule of a built-in pack stands in these too ('A rule' in CONTRIBUTING.md):
+  README.md of the pack: a row
+  CHANGELOG.md of the pack: a line, and the version in pack.yaml that 'cake rules review' asks for
+  docs/diagnostics.md: cake explain --markdown > docs/diagnostics.md
+  docs/evidence.md, if a case of tests/corpus is found by it: python docs/evidence.py > docs/evidence.md"""
+
 
 @click.command("new", epilog=EPILOG)
 @click.argument("id")
 @click.option("--shape", type=click.Choice(("relation", "path", "protocol")), default="relation", show_default=True, help="What kind of rule it is.")
-@click.option("--pack", "folder", metavar="DIR", help="The pack's folder; made where it is not there.  [default: cake_rules_NAMESPACE]")
+@click.option(
+    "--pack",
+    "folder",
+    metavar="DIR",
+    help="The pack's folder; made where it is not there.  [default: the pack of the namespace, or cake-rules-NAMESPACE/cake_rules_NAMESPACE]",
+)
 @click.option("--owner", metavar="NAME", default="TODO", help="A person or a named group who answers for what it finds.")
 @click.option("--author", metavar="NAME", default="TODO", help="Who wrote it.")
 @click.option("--run", metavar="ID", help="The author is an agent: where its work can be looked up.")
@@ -50,11 +62,13 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
     """
     from cake_core import __version__
     from cake_core.diagnostics.json import dumps
-    from cake_core.rules.scaffold import New, files
+    from cake_core.rules.packs import built_in
+    from cake_core.rules.scaffold import New, files, pack_of
     from cake_core.rules.schema import Author
 
-    place = Path(folder or f"cake_rules_{id.partition('/')[0].replace('-', '_')}")
+    place = Path(folder or ".")
     try:
+        place = Path(folder) if folder else pack_of(id)
         new = New(id, place, shape, owner, Author(author, "agent" if run else "human", run or ""))
         files(new, __version__)  # what can't be is said before anything is made smaller
         reduced = None
@@ -82,5 +96,10 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
     if reduced is not None:
         click.echo(f"{reduced['said']}")
     name = id.partition("/")[0]
+    if built_in(place):
+        click.echo(LISTED)
+        asked = f"'cake rules test {id} --update' and 'cake rules lint {id}'"
+        click.echo(f"Next: change what says TODO, then {asked}.")
+        return exits.CLEAN
     click.echo(f"Next: change what says TODO, then 'cake rules test --pack {place} {id} --update' and 'cake rules lint --pack {place} {name}'.")
     return exits.CLEAN

@@ -19,6 +19,7 @@ from cake_core.plugins.installed import distributions
 from cake_core.rules.packfile import load_pack
 from cake_core.rules.schema import Pack, Rule
 from cake_core.rules.settings import project
+from cake_core.rules.strict import Scalar, read
 from cake_core.rules.versions import admits
 
 GROUP = "cake.rule_packs"
@@ -88,8 +89,8 @@ def _stale(there: tuple[Offer, ...], sink: Sink) -> None:
 
 
 def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tuple[Pack, ...]:
-    """Every pack, sorted by name; `folders` are added, and those in `local`, a folder of the project. Raises CakeError with all that is
-    wrong with any of them."""
+    """Every pack, sorted by name; `folders` are added, and those in `local`, a folder of the project. A folder is read once, however often and
+    by whatever path it is named. Raises CakeError with all that is wrong with any of them."""
     sink = Sink()
     found: list[Pack] = []
     there = offers()
@@ -100,7 +101,11 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
     mine: list[Path] = []
     with sink.collecting():
         mine = _local(local)
+    seen = {place.resolve() for offer in there if (place := offer.folder) is not None}
     for folder in (*folders, *mine):
+        if (place := Path(folder).resolve()) in seen:
+            continue
+        seen.add(place)
         with sink.collecting():
             found.append(_loaded(Path(folder), str(folder), "", _stamp(Path(folder))))
     _unique(found, sink)
@@ -108,6 +113,26 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
         _complete(found, sink)
     sink.stop_if_errors()
     return tuple(sorted(found, key=lambda p: p.name))
+
+
+def home(namespace: str) -> tuple[Offer, bool] | None:
+    """The pack that brings this namespace, and whether it can be added to: a checkout can, what is installed as a copy can't. None: no pack does."""
+    for offer in offers():
+        folder = offer.folder
+        if folder is None:
+            continue
+        try:
+            own = read(folder / "pack.yaml").get("namespace")
+        except CakeError:  # told where the packs are what is asked for
+            continue
+        if isinstance(own, Scalar) and own.value == namespace:
+            return offer, not {"site-packages", "dist-packages"} & set(folder.resolve().parts)
+    return None
+
+
+def built_in(folder: Path) -> bool:
+    """Whether a pack's folder is that of one that this checkout of Cake declares."""
+    return any(o.checkout.resolve() == folder.resolve() for o in _checkout())
 
 
 def _offered(offer: Offer) -> Pack:

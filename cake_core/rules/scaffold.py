@@ -6,6 +6,7 @@ to be changed word by word.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping as Map
 from pathlib import Path
@@ -15,6 +16,7 @@ from cake_core.diagnostics import fail
 from cake_core.diagnostics.categories import OWN
 from cake_core.diagnostics.json import dumps
 from cake_core.frozen import frozen
+from cake_core.rules import packs
 from cake_core.rules.fileschema import pack_schema, rule_schema
 from cake_core.rules.load import ID
 from cake_core.rules.schema import Author
@@ -24,6 +26,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 SHAPES = ("relation", "path", "protocol")
 #: What an owner is called until there is one; `cake rules lint` and `cake rules review` refuse it.
 NOBODY = "TODO"
+#: What to do where a namespace belongs to a pack that can't be changed here.
+COPY = "choose a namespace of your own, or name the pack's folder in a checkout of it with --pack"
 
 
 @frozen
@@ -40,6 +44,24 @@ class New:
     texts: Map[str, str] | None = None
 
 
+def pack_of(id: str) -> Path:
+    """Where a rule goes if nobody says where, from the working directory on: into the pack of its namespace that is there, that of a checkout
+    that is installed, or a new one in a folder of its own. Raises CakeError `rules/pack` where the pack is installed as a copy."""
+    name = id.partition("/")[0]
+    package = f"cake_rules_{name.replace('-', '_')}"
+    if (here := Path(package)).exists():
+        return here
+    if (found := packs.home(name)) is None:
+        return Path(f"cake-rules-{name}") / package
+    offer, free = found
+    if not free:
+        raise fail(
+            "rules/pack", f"the namespace '{name}' is that of the pack '{offer.name}' of {offer.distribution}, which is installed as a copy", fix=COPY
+        )
+    folder = offer.folder
+    return Path(os.path.relpath(folder)) if folder.resolve().is_relative_to(Path.cwd()) else folder
+
+
 def files(new: New, version: str) -> dict[Path, str]:
     """The files that are to be written, by their paths; those of the pack where there is none yet. `version`: of Cake. Raises CakeError `rules/id`, and
     `rules/pack` where something of it is there already."""
@@ -54,6 +76,7 @@ def files(new: New, version: str) -> dict[Path, str]:
         raise fail("rules/pack", f"'{folder}' is there already", fix="choose another slug, or change the rule that is there")
     words = {"name": name, "package": place.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
     words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": _author(new.author), "since": _since(place), "body": new.body}
+    words["schema"] = _schema(place)
     out = {} if (place / "pack.yaml").exists() else _pack(place, words)
     kind = "drafted" if new.body else new.shape
     out[folder / "rule.yaml"] = _filled(TEMPLATES / kind / "rule.yaml", words)
@@ -67,6 +90,8 @@ def _fits(id: str, folder: Path) -> None:
     if not (folder / "pack.yaml").exists():
         if name in OWN and name != "core":
             raise fail("rules/id", f"the namespace '{name}' is that of codes of the compiler", fix="choose another one")
+        if (found := packs.home(name)) is not None:
+            raise fail("rules/pack", f"the namespace '{name}' is that of the pack '{found[0].name}' of {found[0].distribution}", fix=COPY)
         return
     node = read(folder / "pack.yaml")
     own = node.get("namespace")
@@ -85,6 +110,15 @@ def _pack(folder: Path, words: Map[str, str]) -> dict[Path, str]:
     out |= {folder.parent / n: _filled(TEMPLATES / "pack" / n, words) for n in ("README.md", "CHANGELOG.md", "pyproject.toml")}
     out |= {folder.parent / f"{n}.schema.json": dumps(made()) for n, made in (("rule", rule_schema), ("pack", pack_schema))}
     return {path: text for path, text in out.items() if not path.exists()}
+
+
+def _schema(place: Path) -> str:
+    """Where a rule's file finds its JSON Schema: beside the pack, or in the documentation of the repository around it."""
+    for up, folder in enumerate(place.resolve().parents if (place / "pack.yaml").exists() else ()):
+        for name in ("rule.schema.json", "docs/schema/rule.schema.json"):
+            if (folder / name).is_file():
+                return "../" * (3 + up) + name
+    return "../../../rule.schema.json"
 
 
 def _since(folder: Path) -> str:

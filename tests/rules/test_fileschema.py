@@ -180,7 +180,7 @@ def test_the_loader_and_the_schema_agree_about_packs(tmp_path, change, right):
 def test_a_new_rule_names_a_schema_that_is_there_and_admits_it(tmp_path, monkeypatch, shape):
     monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, ["rules", "new", "acme/x", "--shape", shape, "--owner", "A. Person"]).exit_code == 0
-    for which, file in (("rule", Path("cake_rules_acme/rules/x/rule.yaml")), ("pack", Path("cake_rules_acme/pack.yaml"))):
+    for which, file in (("rule", Path("cake-rules-acme/cake_rules_acme/rules/x/rule.yaml")), ("pack", Path("cake-rules-acme/cake_rules_acme/pack.yaml"))):
         line = file.read_text().splitlines()[0]
         assert line.startswith("# yaml-language-server: $schema=")
         assert json.loads((file.parent / line.partition("=")[2]).read_text()) == MADE[which]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from cake_core.cli.app import app
+from cake_core.rules import packs
 from cake_core.rules.scaffold import TEMPLATES
 
 RULES = Path(__file__).parents[2] / "rules" / "core" / "cake_rules_core" / "rules"
@@ -33,24 +35,24 @@ def test_a_new_rule_is_a_whole_rule_of_its_shape(here, shape):
     done = told("new", "acme/few-slots", "--shape", shape, "--owner", 'A. "P"', "--author", "bot", "--run", "7")
     assert [Path(f).name for f in done["files"][:5]] == ["__init__.py", "pack.yaml", "README.md", "CHANGELOG.md", "pyproject.toml"]
     assert all((here / f).is_file() for f in done["files"])
-    assert cake("test", "acme", "--pack", "cake_rules_acme", "--update").exit_code == 0
-    (rule,) = told("test", "acme", "--pack", "cake_rules_acme")["rules"]
+    assert cake("test", "acme", "--pack", "cake-rules-acme/cake_rules_acme", "--update").exit_code == 0
+    (rule,) = told("test", "acme", "--pack", "cake-rules-acme/cake_rules_acme")["rules"]
     assert rule["ok"] and rule["bad"] == rule["good"] == 1 and all(rule["probes"].values())
-    shown = told("show", "acme/few-slots", "--pack", "cake_rules_acme")["rule"]
+    shown = told("show", "acme/few-slots", "--pack", "cake-rules-acme/cake_rules_acme")["rule"]
     assert (shown["shape"], shown["status"], shown["owner"]) == (shape, "draft", "A.  P")
-    assert 'kind: agent, run: "7"' in (here / "cake_rules_acme/rules/few-slots/rule.yaml").read_text()
+    assert 'kind: agent, run: "7"' in (here / "cake-rules-acme/cake_rules_acme/rules/few-slots/rule.yaml").read_text()
 
 
 def test_a_second_rule_leaves_the_pack_as_it_is(here):
     told("new", "acme/one")
-    (here / "README.md").write_text("mine")
-    pack = here / "cake_rules_acme" / "pack.yaml"
+    (here / "cake-rules-acme" / "README.md").write_text("mine")
+    pack = here / "cake-rules-acme" / "cake_rules_acme" / "pack.yaml"
     pack.write_text(pack.read_text().replace("0.1.0", "0.3.2"))
     before = {p: p.read_bytes() for p in here.rglob("*") if p.is_file()}
     files = told("new", "acme/two")["files"]
-    assert {Path(f).parts[2] for f in files} == {"two"}
+    assert {Path(f).parts[3] for f in files} == {"two"}
     assert all(p.read_bytes() == was for p, was in before.items())
-    assert 'since: "0.3"' in (here / "cake_rules_acme/rules/two/rule.yaml").read_text()
+    assert 'since: "0.3"' in (here / "cake-rules-acme/cake_rules_acme/rules/two/rule.yaml").read_text()
 
 
 def test_the_working_directory_can_be_the_pack(here, monkeypatch):
@@ -60,13 +62,75 @@ def test_the_working_directory_can_be_the_pack(here, monkeypatch):
     assert (here / "pyproject.toml").read_text().count("cake_rules_acme") == 3 and cake("test", "acme", "--pack", ".", "--update").exit_code == 0
 
 
+def test_a_new_pack_leaves_the_working_directory_as_it_is(here):
+    (here / "k.cake").write_text("mine")
+    told("new", "acme/one")
+    assert sorted(p.name for p in here.iterdir()) == ["cake-rules-acme", "k.cake"]
+    first = (here / "cake-rules-acme/cake_rules_acme/rules/one/rule.yaml").read_text().splitlines()[0]
+    assert (here / "cake-rules-acme/cake_rules_acme/rules/one" / first.rpartition("$schema=")[2]).is_file()
+
+
+def test_a_pack_in_the_working_directory_takes_the_rules_of_its_namespace(here):
+    told("new", "acme/one", "--pack", "cake_rules_acme")
+    assert {Path(f).parts[0] for f in told("new", "acme/two")["files"]} == {"cake_rules_acme"}
+
+
+@pytest.fixture
+def checkout(here, monkeypatch):
+    """A copy of a built-in pack in a repository, as the checkout that is in use."""
+    folder = here / "rules" / "ptx" / "cake_rules_ptx"
+    shutil.copytree(RULES.parents[2] / "ptx" / "cake_rules_ptx", folder)
+    (here / "docs" / "schema").mkdir(parents=True)
+    (here / "docs" / "schema" / "rule.schema.json").write_text("{}")
+    rest = tuple(o for o in packs.offers() if o.name != "ptx")
+    offer = packs.Offer("ptx", "cake_rules_ptx", "cake-compiler of this checkout", folder)
+    monkeypatch.setattr(packs, "offers", lambda: (*rest, offer))
+    monkeypatch.setattr(packs, "_checkout", lambda: (offer,))
+    monkeypatch.setattr(packs, "_stale", lambda there, sink: None)
+    return folder
+
+
+def test_a_rule_of_an_installed_pack_goes_into_its_checkout(checkout, here):
+    """There, whatever the working directory; what is printed next works as it stands, and the schema is that of the repository."""
+    done = cake("new", "ptx/slow-word")
+    assert done.exit_code == 0 and "docs/diagnostics.md" in done.output and "'cake rules test ptx/slow-word --update'" in done.output
+    first = (checkout / "rules" / "slow-word" / "rule.yaml").read_text().splitlines()[0]
+    assert (checkout / "rules" / "slow-word" / first.rpartition("$schema=")[2]).resolve() == here / "docs" / "schema" / "rule.schema.json"
+    assert sorted(p.name for p in here.iterdir()) == ["docs", "rules"]
+    assert cake("test", "ptx/slow-word", "--update").exit_code == 0
+
+
+def test_a_folder_that_is_loaded_already_is_the_same_pack(checkout):
+    for args in (["--pack", str(checkout)], ["--pack", str(checkout), "--pack", f"{checkout}/../cake_rules_ptx"]):
+        assert cake("list", "ptx", *args, "--json").output == cake("list", "ptx", "--json").output
+
+
+def test_what_is_wrong_with_a_rule_is_told_once(checkout):
+    path = next(checkout.glob("rules/*/rule.yaml"))
+    path.write_text(path.read_text() + "nonsense: 1\n")
+    done = CliRunner().invoke(app, ["rules", "test", "ptx", "--pack", str(checkout), "--json"], prog_name="cake")
+    assert done.exit_code == 3 and [d["code"] for d in json.loads(done.output)["diagnostics"]] == ["rules/key"]
+
+
+def test_the_namespace_of_a_pack_that_is_a_copy_is_taken(here, monkeypatch):
+    copy = here / "site-packages" / "cake_rules_far"
+    shutil.copytree(RULES.parents[2] / "ptx" / "cake_rules_ptx", copy)
+    manifest = copy / "pack.yaml"
+    manifest.write_text(manifest.read_text().replace("namespace: ptx", "namespace: far"))
+    monkeypatch.setattr(packs, "offers", lambda: (packs.Offer("far", "cake_rules_far", "far 1.0", copy),))
+    for more in ((), ("--pack", "mine")):
+        done = cake("new", "far/one", *more)
+        assert done.exit_code == 3 and "is that of the pack 'far' of far 1.0" in done.output
+    assert [p.name for p in here.iterdir()] == ["site-packages"]
+
+
 @pytest.mark.parametrize(
     "args, code, said",
     [
         (["acme/one"], 3, "is there already"),
         (["acme"], 3, "is no id"),
         (["type/x"], 3, "the namespace 'type' is that of codes of the compiler"),
-        (["other/x", "--pack", "cake_rules_acme"], 3, "call it 'acme/x'"),
+        (["other/x", "--pack", "cake-rules-acme/cake_rules_acme"], 3, "call it 'acme/x'"),
         (["acme/gone"], 3, "was the id of a rule that is removed"),
         (["acme/../up"], 3, "is no id"),
         (["acme/x", "--from", "nowhere.json"], 2, "nowhere.json"),
@@ -91,7 +155,7 @@ def test_what_can_not_be_made_is_told_and_nothing_is_written(here, args, code, s
     }
     for name, text in texts.items():
         (here / f"{name}.json").write_text(text)
-    pack = here / "cake_rules_acme" / "pack.yaml"
+    pack = here / "cake-rules-acme" / "cake_rules_acme" / "pack.yaml"
     pack.write_text(pack.read_text().replace("removed: []", 'removed: [{id: acme/gone, since: "0.1", reason: "it went"}]'))
     before = sorted(here.rglob("*"))
     done = cake("new", *args)
@@ -106,10 +170,10 @@ def test_a_rule_is_drafted_from_a_finding(here):
     (here / "finding.json").write_text(found.output)
     done = told("new", "acme/late-fence", "--from", "finding.json", "--fixed", "good.cake")
     assert done["reduced"]["kept"] == "core/missing-proxy-fence" and done["reduced"]["lines"]["after"] < done["reduced"]["lines"]["before"]
-    rule = (here / "cake_rules_acme/rules/late-fence/rule.yaml").read_text()
+    rule = (here / "cake-rules-acme/cake_rules_acme/rules/late-fence/rule.yaml").read_text()
     assert "# only the good text has: fence: " in rule and "# where it goes wrong: access: role main, op tma.store" in rule
     assert "count(x in fence where x.op == 'fence.proxy.async') >= 1" in rule
-    assert cake("test", "acme", "--pack", "cake_rules_acme", "--update").exit_code == 0
+    assert cake("test", "acme", "--pack", "cake-rules-acme/cake_rules_acme", "--update").exit_code == 0
 
 
 def test_a_rule_is_drafted_from_a_kernel_that_goes_wrong(here):
@@ -120,7 +184,7 @@ def test_a_rule_is_drafted_from_a_kernel_that_goes_wrong(here):
     (here / "f.json").write_text(json.dumps({"kernel": "hangs.cake", "line": line, "what": "hangs"}))
     done = told("new", "acme/hangs", "--from", "f.json", "--tries", "60")
     assert done["reduced"]["kept"] == "deadlock" and "there is no good text" in done["reduced"]["said"]
-    rule = (here / "cake_rules_acme/rules/hangs/rule.yaml").read_text()
+    rule = (here / "cake-rules-acme/cake_rules_acme/rules/hangs/rule.yaml").read_text()
     assert "# hangs\n" in rule and "match: {at: {wait: {op: 'mbarrier.wait'}}}" in rule
 
 
