@@ -81,7 +81,7 @@ def _unread(pack: Compared) -> Iterator[Diagnostic]:
             f"the pack in '{pack.old.folder}' can't be read as it was before",
             first.span,
             why=f"of the old version: {first.message}",
-            fix="change the engine and the pack in two steps, each of which reads what was there before",
+            fix="mend the pack on the base first; where it is the engine that changed, change engine and pack in two steps, each of which reads what was there before",
         )
 
 

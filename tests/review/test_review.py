@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
-from .conftest import BAD, DEFINED, GOOD, PACK, SMALL
+from .conftest import BAD, DEFINED, ENVIRON, GOOD, PACK, SMALL, Repo
 
 NOTE = "roles of five instances and more are of another kind, nothing is shared there"
 NEW = SMALL.replace("small-role", "many-instances").replace("r.warps > 1", "r.instances < 2").replace("is small", "has instances")
@@ -550,3 +551,18 @@ def test_only_the_pack_that_is_named(repo, cake):
     assert result.exit_code == 0, result.output
     found, codes = reviewed(cake, "--pack", "other")
     assert codes["error"] == set() and [p["pack"] for p in found["review"]["packs"]] == ["two"]
+
+
+def test_the_built_in_packs_reviewed_against_themselves_are_accepted(tmp_path, monkeypatch, cake):
+    """With all of the repository that looks like a pack."""
+    ours = Path(__file__).resolve().parents[2]
+    for folder in ("rules", "cake_core/rules/templates", "tests/packs"):
+        shutil.copytree(ours / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    repo = Repo(tmp_path)
+    repo.git("init", "-q", "-b", "main")
+    repo.commit()
+    monkeypatch.chdir(tmp_path)
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    found, codes = reviewed(cake)
+    assert found["review"]["verdict"] == "accepted" and not codes["error"]
