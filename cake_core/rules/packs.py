@@ -115,18 +115,17 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
     return tuple(sorted(found, key=lambda p: p.name))
 
 
-def home(namespace: str) -> tuple[Offer, bool] | None:
-    """The pack that brings this namespace, and whether it can be added to: a checkout can, what is installed as a copy can't. None: no pack does."""
-    for offer in offers():
-        folder = offer.folder
-        if folder is None:
-            continue
+def home(namespace: str, local: Path | None = LOCAL) -> tuple[Path, str, bool] | None:
+    """The folder of the pack that brings this namespace, what calls it that to a reader, and whether it can be added to: a checkout and a folder
+    of the project can, what is installed as a copy can't. None: no pack does."""
+    there = [(folder, f"the pack '{o.name}' of {o.distribution}") for o in offers() if (folder := o.folder) is not None]
+    for folder, said in (*there, *((p, f"the pack in '{p}'") for p in _local(local))):
         try:
             own = read(folder / "pack.yaml").get("namespace")
         except CakeError:  # told where the packs are what is asked for
             continue
         if isinstance(own, Scalar) and own.value == namespace:
-            return offer, not {"site-packages", "dist-packages"} & set(folder.resolve().parts)
+            return folder, said, not {"site-packages", "dist-packages"} & set(folder.resolve().parts)
     return None
 
 

@@ -46,19 +46,16 @@ class New:
 
 def pack_of(id: str) -> Path:
     """Where a rule goes if nobody says where, from the working directory on: into the pack of its namespace that is there, that of a checkout
-    that is installed, or a new one in a folder of its own. Raises CakeError `rules/pack` where the pack is installed as a copy."""
+    that is installed or of the project, or a new one in a folder of its own. Raises CakeError `rules/pack` where the pack is installed as a copy."""
     name = id.partition("/")[0]
     package = f"cake_rules_{name.replace('-', '_')}"
     if (here := Path(package)).exists():
         return here
     if (found := packs.home(name)) is None:
         return Path(f"cake-rules-{name}") / package
-    offer, free = found
+    folder, said, free = found
     if not free:
-        raise fail(
-            "rules/pack", f"the namespace '{name}' is that of the pack '{offer.name}' of {offer.distribution}, which is installed as a copy", fix=COPY
-        )
-    folder = offer.folder
+        raise fail("rules/pack", f"the namespace '{name}' is that of {said}, which is installed as a copy", fix=COPY)
     return Path(os.path.relpath(folder)) if folder.resolve().is_relative_to(Path.cwd()) else folder
 
 
@@ -91,7 +88,7 @@ def _fits(id: str, folder: Path) -> None:
         if name in OWN and name != "core":
             raise fail("rules/id", f"the namespace '{name}' is that of codes of the compiler", fix="choose another one")
         if (found := packs.home(name)) is not None:
-            raise fail("rules/pack", f"the namespace '{name}' is that of the pack '{found[0].name}' of {found[0].distribution}", fix=COPY)
+            raise fail("rules/pack", f"the namespace '{name}' is that of {found[1]}", fix=COPY)
         return
     node = read(folder / "pack.yaml")
     own = node.get("namespace")

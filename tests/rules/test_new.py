@@ -75,6 +75,11 @@ def test_a_pack_in_the_working_directory_takes_the_rules_of_its_namespace(here):
     assert {Path(f).parts[0] for f in told("new", "acme/two")["files"]} == {"cake_rules_acme"}
 
 
+def test_a_pack_of_the_project_takes_the_rules_of_its_namespace(here):
+    told("new", "acme/one", "--pack", ".cake/rules/acme")
+    assert {Path(f).parts[:3] for f in told("new", "acme/two")["files"]} == {(".cake", "rules", "acme")}
+
+
 @pytest.fixture
 def checkout(here, monkeypatch):
     """A copy of a built-in pack in a repository, as the checkout that is in use."""
