@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cake_core.machine.arrivals import known_phases, started
+from cake_core.machine.arrivals import converged, known_phases, started
 from cake_core.machine.barriers import Flight
 from cake_core.machine.clocks import join
 from cake_core.machine.outcome import Fault, Kind
@@ -154,6 +154,7 @@ def fence(run: Schedule, agent: Agent, step: Step) -> bool:
 
 def converge(run: Schedule, agent: Agent, step: Step) -> bool:
     """The lanes of each warp meet."""
+    converged(run, agent, step, "the meeting of its warp")
     a, b = 2 * agent.id, 2 * agent.id + 1
     run.clocks[a] = join(run.clocks[a], run.clocks[b])
     run.clocks[b] = run.clocks[a][:]

@@ -200,6 +200,12 @@ def at(b: Barrier) -> dict:
     return {"resource": b.name, "slot": (b.index,), "cta": b.cta}
 
 
+def converged(run: Schedule, agent: Agent, step: Step, what: str, **place) -> None:
+    """A fault unless whole warps come: one lane alone waits for lanes that never do (PTX ISA, barrier and bar.warp.sync)."""
+    if step.event is not None and not step.all:
+        run.fatal(Kind.NAMED, f"one lane of a warp comes to {what} alone", agent, step, **place)
+
+
 def meet(run: Schedule, agent: Agent, step: Step) -> bool:
     """Threads come to a barrier that counts them; the last one lets all go on that wait there."""
     key, wanted, waits = step.a, step.b, step.c
@@ -207,6 +213,7 @@ def meet(run: Schedule, agent: Agent, step: Step) -> bool:
     if m is None:
         m = run.meetings[key] = Meeting(key)
     place = {"resource": m.describe(), "cta": key[0] if key[0] >= 0 else None}
+    converged(run, agent, step, m.describe(), **place)
     if any(x[0] is agent for x in m.members):
         run.fatal(Kind.NAMED, f"these threads come to {m.describe()} twice in one generation", agent, step, **place)
     if m.members and m.wanted != wanted:

@@ -66,3 +66,21 @@ def test_the_second_arrival_at_a_cta_that_has_left_shows():
     """One arrival is waited for, the other one comes when no one is there any more."""
     late = text(ARRIVE, WAIT, "").replace("count 2", "count 1")
     assert Kind.EXIT in explore(read(late), Scenario({})).found
+
+
+@pytest.mark.parametrize("sync", ["warp.sync", "bar.sync 1 threads 32", "cta.sync"])
+@pytest.mark.parametrize(("branch", "kinds"), [("if leader", {Kind.NAMED}), ("if warp.leader", {Kind.NAMED}), ("if warp == 0", set())])
+def test_one_lane_that_comes_to_a_meeting_alone_is_a_fault(sync, branch, kinds):
+    made = f"""cake 1 derived
+kernel lone(N: i32)
+  target sm90
+{{
+  launch N
+  role r: 1 warp at 0 {{
+    {branch} {{
+      {sync}
+    }}
+  }}
+}}
+"""
+    assert set(explore(read(made), Scenario({"N": 1})).found) == kinds
