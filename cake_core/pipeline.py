@@ -24,7 +24,6 @@ from cake_core.ir.printer import expr_text, program_text
 from cake_core.ir.recipe import plan_info
 from cake_core.lower import device_check, lower
 from cake_core.plugins import Registry, Status
-from cake_core.reread import Reading, reread
 from cake_core.rules import Rulebook, rulebook
 from cake_core.source import Source, Span
 from cake_core.syntax import parse
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from cake_core.assemble import Assembled, Assembler
     from cake_core.facts import Rows
     from cake_core.lower import Lowered
+    from cake_core.reread import Reading
     from cake_core.rules import Predicates, Rule
 
 
@@ -105,6 +105,8 @@ def build(
     lowered = lower(typed, registry, target)
     reading = None
     if read_back and judged.facts is not None:
+        from cake_core.reread import reread
+
         on_step("read back")
         reading = reread(lowered, judged.facts, registry.rereads, target)
         if reading.findings:

@@ -36,8 +36,8 @@ from cake_core.prove.sweep import Asked, sweep
 from cake_core.prove.text import Unanalysed
 from cake_core.prove.uses import Use, apart, may_share, meeting_form, uses_of
 from cake_core.prove.walk import Site
-from cake_core.prove.witness import Telling
 from cake_core.prove.within import traced
+from cake_core.prove.witness import Telling
 from cake_core.prove.written import first_read, unwritten
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 

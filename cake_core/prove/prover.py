@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from cake_core.rules import Rule
 
 #: Predicates about addresses and what launches are admitted, and about order. Others are decided by the rules' own room.
-ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run", "meant"})
-ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written", "exclusive"})
+ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree", "may_hold", "may_run", "meant", "exclusive"})
+ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written"})
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class Prover:
     examples: bool = True  # of what is violated
     _addresses: Beside | None = None  # who proves what is asked of addresses
     _sweeps: Beside | None = None  # who proves a part of what is asked of order
+    _copy: bool = False  # this process is the one that proves what is asked of addresses, and no more
     _shared: bool = False  # whether the other core was thought of
     _heard: bool = False  # whether it told what it proved of addresses
     _answers: Answers | None = None
@@ -68,11 +69,12 @@ class Prover:
             return unknown("agents of one CTA, under conditions")
 
         def ask() -> Answer:
-            from cake_core.prove.within import exclusive
+            from cake_core.prove.within import Within, exclusive
 
-            return exclusive(access, other, self._places, self._asked)
+            apart = self._places.common(access, other, Within)
+            return apart if apart.standing is Standing.PROVED or self._copy else exclusive(access, other, apart, self._asked)
 
-        return self._once("exclusive", (access, other), given, ask)
+        return self._address("exclusive", (access, other), given, ask)
 
     def in_bounds(self, place: Row, given: Conditions = ()) -> Answer:
         return self._address("in_bounds", (place,), given, lambda: self._places.in_bounds(place, given))
@@ -164,6 +166,7 @@ class Prover:
             self._sweeps = self._asked.beside = Beside.start(self._of_order)
 
     def _of_addresses(self, beside: Beside) -> None:
+        self._copy = True
         judge((r for r in self.rules if (names := predicates_of(r)) & ADDRESSES and not names & ORDER), self.rows, self)
         beside.tell("proved", sorted(self._proofs.fresh))
 

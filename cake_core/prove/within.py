@@ -24,7 +24,6 @@ from cake_core.rules.predicates import PROVED, Answer, Standing, unknown
 
 if TYPE_CHECKING:
     from cake_core.prove.answers import Answers
-    from cake_core.prove.memory import Memory
 
 #: Of two things that are never the same.
 NEVER = (Poly.of(0), Poly.of(1))
@@ -32,11 +31,8 @@ NEVER = (Poly.of(0), Poly.of(1))
 BEYOND = 1 << 40
 
 
-def exclusive(a: Row, b: Row, memory: Memory, answers: Answers) -> Answer:
-    """Addresses first; then order, read off the text where neither comes again, else asked of cuts."""
-    apart = memory.common(a, b, Within)
-    if apart.standing is Standing.PROVED:
-        return PROVED
+def exclusive(a: Row, b: Row, apart: Answer, answers: Answers) -> Answer:
+    """Where addresses do not settle it (`apart`: what they say): order, read off the text where neither comes again, else asked of cuts."""
     rows = answers.rows
     if a["loop"] is b["loop"] is None and any(happens_before(rows, *pair).standing is Standing.PROVED for pair in ((a, b), (b, a))):
         return PROVED

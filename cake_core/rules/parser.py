@@ -20,6 +20,7 @@ MAX_TEXT = 8000
 MAX_NESTING = 60
 MAX_DEPTH = 120
 MAX_DIGITS = 18
+COLUMN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*){1,4}")
 
 
 @frozen
@@ -76,7 +77,20 @@ def parse(source: Passage) -> ast.Node:
             source.span(0, 1),
             fix="give parts of it names with 'define'",
         )
-    return _Run(source).run()
+    return _column(source) or _Run(source).run()
+
+
+def _column(source: Passage) -> ast.Node | None:
+    """A column of a variable's fact, which is what most expressions in messages are, without the machine; None: it is something else."""
+    if COLUMN.fullmatch(source.text) is None or source.text.partition(".")[0] in _machine()[2]:
+        return None
+    name, *columns = source.text.split(".")
+    end = len(name)
+    node: ast.Node = ast.Name(name, span=source.span(0, end))
+    for column in columns:
+        end += 1 + len(column)
+        node = ast.Field(node, column, span=source.span(0, end))
+    return node
 
 
 def lex(source: Passage) -> list[Token]:
