@@ -117,6 +117,7 @@ def explained(page: Page) -> str:
         *_block("Deprecated", going(r)),
         *_block("What is wrong and why", r.why),
         *_block("It matches", "\n".join(page.matches)),
+        *(block for key in ("where", "assume") for block in _block(key.capitalize(), dict(page.written).get(key, ""))),
     ]
     for title, (name, lines) in (("Avoid", page.avoid), ("Prefer", page.prefer)):
         parts += [f"{title} ({name}):\n\n{_indented(lines)}"] if name else []

@@ -26,6 +26,7 @@ def test_a_page_is_made_of_what_stands_in_the_folder(id):
     assert set(whole["texts"]["bad"] + whole["texts"]["good"] + whole["texts"]["gaps"]) == names
     assert all(n in " ".join(text.split()) for n in names)
     assert " ".join(RULES[id].why.split()) in " ".join(text.split())
+    assert all(" ".join(whole["written"].get(key, "").split()) in " ".join(text.split()) for key in ("where", "assume"))
     name, lines = found.avoid
     bad = (RULES[id].path.parent / name).read_text().splitlines()
     assert lines and all(line == "..." or bad[int(line[:3]) - 1] == line[6:] for line in lines.splitlines())
