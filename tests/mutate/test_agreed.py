@@ -55,8 +55,10 @@ PROLOGUE = (
 
 
 def test_groups_that_a_loop_starts_with_none_in_flight():
-    """Slots 0 and 1 are not filled, and the third one is there in time: the proof lost count of groups of which the first wait is for none."""
-    assert case("groups", PROLOGUE, "").outcome is Outcome.SAFE
+    """Slots 0 and 1 are not filled, and the third one is there in time: the proof lost count of groups of which the first wait is for none.
+    What is wrong is that the first two are read."""
+    found = case("groups", PROLOGUE, "")
+    assert found.outcome is Outcome.REJECTED and found.proof[0] == "unwritten"
     late = case("groups", PROLOGUE + "    for j in 0 .. N {\n      cp.async.wait 1\n", "    for j in 0 .. N {\n      cp.async.wait 2\n")
     assert late.outcome is Outcome.REJECTED and late.proof[0] == "race"
 
