@@ -13,7 +13,7 @@ from cake_core.frozen import frozen
 from cake_core.review.inline import Inliner, TooLarge, key
 from cake_core.review.logic import Beyond, Logic
 from cake_core.rules.automaton import Automaton, automaton
-from cake_core.rules.schema import Kind, Level, Path, Pattern, Protocol, Relation, Rule, Status, Template
+from cake_core.rules.schema import Also, Kind, Level, Path, Pattern, Protocol, Relation, Rule, Status, Template
 from cake_core.rules.shapes import ENDS
 
 
@@ -147,7 +147,7 @@ def _keys(rule: Rule) -> dict[str, object]:
 
 
 def _defined(rule: Rule) -> tuple:
-    return tuple((n, d.of, key(d.body, [])) for n, d in sorted(rule.definitions.items()))
+    return tuple((n, d.of, key(d.body, [p for p, _ in d.of])) for n, d in sorted(rule.definitions.items()))
 
 
 def edited(old: Rule, new: Rule) -> bool:
@@ -160,21 +160,34 @@ def _pattern(p: Pattern) -> tuple:
 
 
 def _words(rule: Rule) -> tuple:
-    def said(t: Template | None):
-        return None if t is None else tuple(p if isinstance(p, str) else _written(p, rule) for p in t.pieces)
+    def said(t: Template | None, *more: str):
+        return None if t is None else tuple(p if isinstance(p, str) else _written(p, rule, *more) for p in t.pieces)
 
-    also = tuple((a.at, None if a.over is None else (a.over.var, a.over.relation, key(a.over.where, [])), said(a.say)) for a in rule.also)
+    def place(a: Also) -> tuple:
+        if a.over is None:
+            return a.at, said(a.say)
+        return a.over.var, a.over.relation, _written(a.over.where, rule, a.over.var), said(a.say, a.over.var)
+
+    also = tuple(map(place, rule.also))
     plain = (rule.title, rule.precision, rule.since, rule.owner, rule.fix, rule.why, rule.limits, rule.at, rule.references, rule.tags, rule.category)
     return (*plain, rule.authors, rule.related, rule.until, rule.replaced_by, also, said(rule.message), said(rule.help), said(rule.detail))
 
 
-def _written(node, rule: Rule) -> tuple:
+def _written(node, rule: Rule, *more: str) -> tuple:
+    """The expression, its variables by their place among those of the rule and `more`: `a.warps > 1` is not `b.warps > 1`."""
     if node is None:
         return ()
+    match rule.shape:
+        case Relation(match):
+            free = [n for n, _ in match]
+        case Path():
+            free = ["from", "to"]
+        case _:
+            free = ["resource", "event"]
     try:
-        return key(Inliner(rule.definitions).of(node, {}), [])
+        return key(Inliner(rule.definitions).of(node, {}), [*free, *more])
     except TooLarge:
-        return key(node, [])
+        return key(node, [*free, *more])
 
 
 # --- what is judged ----------------------------------------------------------------------------------------------

@@ -58,8 +58,9 @@ def _at(pack: Compared, name: str = "pack.yaml") -> Span:
 
 def _odd(head: Snapshot) -> Iterator[Diagnostic]:
     for path, kind in head.odd:
-        what = "a symbolic link" if kind == "link" else "another repository"
-        yield Diagnostic("review/odd-file", f"'{path}' is {what}", Span(path, 1, 1, 1, 2), fix="put the file itself there")
+        what = {"link": "is a symbolic link", "module": "is another repository"}.get(kind, "has a name that is not read")
+        fix = "put the file itself there" if kind != "name" else "give it a name in UTF-8, without '..', '.git' and backslashes"
+        yield Diagnostic("review/odd-file", f"'{path}' {what}", Span(path, 1, 1, 1, 2), fix=fix)
 
 
 def _twice(packs: list[Compared]) -> Iterator[Diagnostic]:

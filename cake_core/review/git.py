@@ -24,7 +24,8 @@ class GitError(Exception):
 
 @frozen
 class Entry:
-    """A path of a version, from the root on, with slashes. `kind`: "file", "link" (symbolic) or "module" (another repository's commit)."""
+    """A path of a version, from the root on, with slashes. `kind`: "file", "link" (symbolic), "module" (another repository's commit)
+    or "name" (the path is not UTF-8, or might lead out of a folder that it is written to): the last three are never read."""
 
     path: str
     kind: str
@@ -63,20 +64,20 @@ class Repository:
         for line in self._git("ls-tree", "-rz", "--full-tree", commit).split(b"\0")[:-1]:
             head, _, path = line.partition(b"\t")
             mode, _, blob = head.decode().split(" ")
-            entries.append(Entry(_decoded(path), kinds.get(mode, "file"), blob))
-        return Version(commit, _checked(entries))
+            entries.append(_entry(path, kinds.get(mode, "file"), blob))
+        return Version(commit, tuple(entries))
 
     def working(self) -> Version:
         entries = {}
         for raw in self._git("ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard").split(b"\0")[:-1]:
-            path = _decoded(raw.rstrip(b"/"))
+            path = raw.rstrip(b"/")
             try:
-                mode = os.lstat(self.root / path).st_mode
+                mode = os.lstat(os.fsencode(self.root) + b"/" + path).st_mode
             except OSError:
                 continue  # deleted, and not committed yet
             kind = "link" if stat.S_ISLNK(mode) else "module" if stat.S_ISDIR(mode) else "file"
-            entries[path] = Entry(path, kind)
-        return Version("", _checked(sorted(entries.values(), key=lambda e: e.path)))
+            entries[path] = _entry(path, kind)
+        return Version("", tuple(sorted(entries.values(), key=lambda e: e.path)))
 
     def write(self, version: Version, folders: tuple[str, ...], into: Path) -> None:
         """The regular files of a version that lie in `folders` ("" is all), below `into`. Raises GitError where it is too much."""
@@ -139,19 +140,10 @@ def _run(where: Path, *args: str, given: bytes | None = None, may_fail: bool = F
     raise GitError(f"git {args[0]}: {said[0] if said else f'exit code {done.returncode}'}")
 
 
-def _decoded(path: bytes) -> str:
-    try:
-        return path.decode("utf-8")
-    except UnicodeDecodeError:
-        raise GitError(f"the path {path!r} is not UTF-8") from None
-
-
-def _checked(entries: list[Entry]) -> tuple[Entry, ...]:
-    """No path of a crafted tree leads out of the folder that it is written to."""
-    for e in entries:
-        if PurePosixPath(e.path).is_absolute() or {"..", ".git"} & set(e.path.split("/")) or "\\" in e.path:
-            raise GitError(f"the path '{e.path}' is none that is read")
-    return tuple(entries)
+def _entry(path: bytes, kind: str, blob: str = "") -> Entry:
+    text = path.decode("utf-8", "backslashreplace")
+    leads_out = PurePosixPath(text).is_absolute() or {"..", ".git"} & set(text.split("/"))
+    return Entry(text, "name" if leads_out or "\\" in text else kind, blob)
 
 
 def _inside(path: str, folder: str) -> bool:

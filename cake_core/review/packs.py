@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from cake_core.frozen import frozen
 from cake_core.review.compare import Change, Direction, binding, changes
 from cake_core.review.snapshot import Held
 from cake_core.review.steps import Step
 from cake_core.rules import Pack, Rule, selected
+from cake_core.rules.packs import GROUP, LOCAL
 
 
 class Fate(StrEnum):
@@ -122,7 +124,7 @@ def _name(held: Held) -> str:
 
 
 def _pack(name: str, old: Held | None, new: Held | None) -> Compared:
-    files = old is None or new is None or old.files != new.files
+    files = old is None or new is None or old.files != new.files or bool(_place(old, new))
     readable = all(h is None or h.pack is not None for h in (old, new))
     return Compared(name, old, new, _pairs(old, new) if readable and files else (), files)
 
@@ -133,13 +135,14 @@ def _pairs(old: Held | None, new: Held | None) -> tuple[Pair, ...]:
     said = successors(new.pack) if new is not None else {}
     renamed = {id: to for id, to in said.items() if id in a and id not in b and to in b}
     suites = _suites(old.pack, new.pack, renamed) if old is not None and new is not None else {}
+    place = _place(old, new) if old is not None and new is not None else ()
     out = []
     for id in sorted(a.keys() | b.keys() - set(renamed.values()) | set(renamed.values()) & a.keys()):
         rule, now = a.get(id), b.get(renamed.get(id, id))
         if rule is None or now is None:
             out.append(Pair(id, rule, now))
             continue
-        found = (*changes(rule, now), *suites.get(id, ()))
+        found = (*changes(rule, now), *suites.get(id, ()), *place)
         if any(c.direction is not Direction.WORDS for c in found):
             found = tuple(c for c in found if c.direction is not Direction.WORDS or c.part != "words")
         out.append(Pair(id, rule, now, found, _texts(rule, now, old, new)))
@@ -170,6 +173,23 @@ def _suites(old: Pack, new: Pack, renamed: dict[str, str]) -> dict[str, list[Cha
                 say = f"{'no more ' if gone else ''}in the suite '{suite}'"
                 out.setdefault(rule.id, []).append(Change("suites", Direction.LOOSER if gone else Direction.TIGHTER, say))
     return out
+
+
+def _place(old: Held, new: Held) -> tuple[Change, ...]:
+    """What loads a pack without being asked: the folder `.cake/rules` that it lies in, or a `pyproject.toml` that offers it. Where nothing does any
+    more it is as it was, and judges nothing."""
+    out = []
+    if (project := _project(old.folder)) is not None and _project(new.folder) != project:
+        out.append(Change("place", Direction.LOOSER, f"it lies in '{project}' no more, from where it was loaded"))
+    if old.offered and not new.offered:
+        out.append(Change("place", Direction.LOOSER, f"no 'pyproject.toml' offers it under '{GROUP}' any more"))
+    return tuple(out)
+
+
+def _project(folder: str) -> str | None:
+    """The folder of a project's packs that a pack lies in; hidden ones are not read."""
+    place = PurePosixPath(folder)
+    return place.parent.as_posix() if place.parent.parts[-2:] == LOCAL.parts and not place.name.startswith(".") else None
 
 
 def _texts(old_rule: Rule, new_rule: Rule, old: Held, new: Held) -> tuple[tuple[str, str], ...]:

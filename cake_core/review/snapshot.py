@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from cake_core.diagnostics import CakeError, Diagnostic
 from cake_core.frozen import frozen
-from cake_core.review.git import Repository, Version
+from cake_core.review.git import Entry, Repository, Version
 from cake_core.rules import Pack, load_pack
+from cake_core.rules.packs import GROUP
 
+#: Says which packs a distribution brings.
+PROJECT = "pyproject.toml"
 #: The folder of a repository whose kernels every rule must leave as they are.
 ZOO = "kernels"
 #: Packs below a folder of such a name are none of the repository's: tests are made of them, and new packs.
@@ -19,17 +22,18 @@ NO_PACKS = {"tests", "templates"}
 @frozen
 class Held:
     """A pack of a version: its folder from the repository's root on, the pack or why it can't be read, and the bytes of its files by path
-    inside the folder."""
+    inside the folder. `offered`: a `pyproject.toml` above it has an entry point for it."""
 
     folder: str
     pack: Pack | None
     findings: tuple[Diagnostic, ...]
     files: dict[str, bytes]
+    offered: bool = False
 
 
 @frozen
 class Snapshot:
-    """`place`: where the files are. `odd`: paths inside of packs, or that lead to one, that are no regular files, with what they are."""
+    """`place`: where the files are. `odd`: paths inside of packs, or that lead to one, that are no regular files or have a name that is not read, with what they are."""
 
     place: Path
     held: tuple[Held, ...]
@@ -49,7 +53,7 @@ class Snapshot:
 
 def pack_folders(version: Version) -> tuple[str, ...]:
     """Folders with a `pack.yaml`, those below a folder `tests` or `templates` excepted."""
-    found = (e.path.rpartition("/")[0] for e in version.entries if e.path.rpartition("/")[2] == "pack.yaml")
+    found = (e.path.rpartition("/")[0] for e in version.entries if e.kind != "name" and e.path.rpartition("/")[2] == "pack.yaml")
     return tuple(sorted(f for f in found if NO_PACKS.isdisjoint(f.split("/"))))
 
 
@@ -57,10 +61,16 @@ def snapshot(repository: Repository, version: Version, folders: tuple[str, ...],
     """Write the packs in `folders` and the zoo of a version below `into`, and load them. Raises GitError."""
     into = into.resolve()
     into.mkdir(parents=True, exist_ok=True)
-    repository.write(version, (*folders, ZOO), into)
+    above = tuple(dict.fromkeys((p / PROJECT).as_posix() for f in folders for p in PurePosixPath(f).parents))
+    repository.write(version, (*folders, ZOO, *above), into)
     held = tuple(_held(into, f) for f in folders if (into / f / "pack.yaml").is_file())
-    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and any(_touches(e.path, f) for f in (*folders, ZOO)))
+    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and (_manifest(e) or any(_touches(e.path, f) for f in (*folders, ZOO))))
     return Snapshot(into, held, odd, tuple(sorted(p for p in (into / ZOO).rglob("*.cake") if p.is_file())))
+
+
+def _manifest(entry: Entry) -> bool:
+    """A pack whose folder has a name that is not read."""
+    return entry.kind == "name" and entry.path.rpartition("/")[2] == "pack.yaml"
 
 
 def _touches(path: str, folder: str) -> bool:
@@ -70,7 +80,19 @@ def _touches(path: str, folder: str) -> bool:
 def _held(root: Path, folder: str) -> Held:
     place = root / folder
     files = {p.relative_to(place).as_posix(): p.read_bytes() for p in sorted(place.rglob("*")) if p.is_file()}
+    offered = any(place.name in _offers(root / p / PROJECT) for p in PurePosixPath(folder).parents)
     try:
-        return Held(folder, load_pack(place, folder or ".", folder or "."), (), files)
+        return Held(folder, load_pack(place, folder or ".", folder or "."), (), files, offered)
     except CakeError as error:
-        return Held(folder, None, error.diagnostics, files)
+        return Held(folder, None, error.diagnostics, files, offered)
+
+
+def _offers(path: Path) -> tuple[str, ...]:
+    """The packages of rule packs that a distribution has entry points for; none where that can't be read."""
+    import tomllib
+
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))["project"]["entry-points"][GROUP]
+        return tuple(v for v in found.values() if isinstance(v, str))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ()

@@ -26,6 +26,8 @@ RESOURCE = "resource"
 
 #: Of a definition: its keys, and what its arguments can be beside facts.
 DEFINITION = ("of", "as")
+#: No definition is called so: `check.py` and `evaluate.py` know these by name, before they look at definitions.
+BUILT_IN = ("implies", "text")
 PLAIN = {"int": INTEGER, "bool": CONDITION, "text": WORD}
 #: Where what must be passed is looked for.
 WITHIN = ("kernel", "agent")
@@ -96,6 +98,8 @@ def definitions(fields: Fields, known: Map[str, Definition]) -> dict[str, Defini
                 f"'{key.value}' is defined already" if key.value in out else f"'{key.value}' is no name",
                 key.span,
             )
+        if key.value in BUILT_IN:
+            raise fail("rules/value", f"'{key.value}' is of the language, and would never mean the definition", key.span, fix="choose another name")
         inner = Fields(node, f"the definition '{key.value}'", DEFINITION, fields.sink)
         of = tuple((str(k.value), _sort(v)) for k, v in inner.entries("of"))
         later = frozenset(str(k.value) for k, _ in entries[number:])
