@@ -36,8 +36,9 @@ def read(file: str, text: str | None, fixed: str | None, number: int | None, arc
     """The failure that a JSON file speaks of. Raises click.UsageError for what it is not, click.FileError, CakeError."""
     path = Path(file)
     try:
-        data = path.read_bytes() if path.stat().st_size <= MOST else b"null"
-        whole = json.loads(data)
+        with open(path, "rb") as f:
+            data = f.read(MOST + 1)  # of a device there is no end
+        whole = json.loads(data) if len(data) <= MOST else None
     except OSError as error:
         raise click.FileError(file, error.strerror) from None
     except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import click
@@ -78,9 +78,11 @@ def suppressed_lines(passed: Sequence[Suppressed]) -> Iterator[str]:
 def read_source(path: str) -> Source:
     """The text of `path`, or of stdin for `-`. Raises CakeError where it is no UTF-8, click.FileError where it can't be read."""
     from cake_core.syntax import decode
+    from cake_core.syntax.intake import MAX_SIZE
 
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as f:
+            data = f.read(4 * MAX_SIZE + 4)  # more is told as too large, and of a device there is no end
     except OSError as error:
         raise click.FileError(path, error.strerror) from None
     return decode("<stdin>" if path == "-" else path, data.removeprefix(codecs.BOM_UTF8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -63,9 +64,12 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
     from cake_core import __version__
     from cake_core.diagnostics.json import dumps
     from cake_core.rules.packs import built_in
-    from cake_core.rules.scaffold import New, files, pack_of
+    from cake_core.rules.scaffold import New, files, pack_of, plain
     from cake_core.rules.schema import Author
 
+    for option, said in (("--owner", owner), ("--author", author), ("--run", run)):
+        if said is not None and not plain(said).strip():
+            raise click.UsageError(f"{option}: it is empty")
     place = Path(folder or ".")
     try:
         place = Path(folder) if folder else pack_of(id)
@@ -79,10 +83,7 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
             with progress("reducing", as_json) as on_step:
                 new, reduced = drafted(new, found, arch, kernel, tries, on_step)
         written = files(new, __version__)
-        for path, content in written.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(path, "x", encoding="utf-8") as out:
-                out.write(content)
+        _write(written)
     except CakeError as error:
         print_findings(error.diagnostics, {}, "json" if as_json else "text")
         return exits.code_of(error.diagnostics)
@@ -103,3 +104,23 @@ def command(id, shape, folder, owner, author, run, failure, fixed, text, number,
         return exits.CLEAN
     click.echo(f"Next: change what says TODO, then 'cake rules test --pack {place} {id} --update' and 'cake rules lint --pack {place} {name}'.")
     return exits.CLEAN
+
+
+def _write(files: dict[Path, str]) -> None:
+    """All of them or none: half a rule would be one that is there already. Raises OSError."""
+    done: list[Path] = []
+    try:
+        for path, content in files.items():
+            missing = [p for p in path.parents if not p.exists()]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            done += [*reversed(missing), path]
+            with open(path, "x", encoding="utf-8") as out:
+                out.write(content)
+    except BaseException as error:
+        for path in reversed(done):
+            if path.is_dir():
+                with suppress(OSError):
+                    path.rmdir()
+            elif not isinstance(error, FileExistsError) or path != done[-1]:
+                path.unlink(missing_ok=True)
+        raise

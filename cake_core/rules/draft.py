@@ -11,6 +11,7 @@ from cake_core.facts import Row, Rows
 from cake_core.facts.relations import EXPR, RELATIONS
 from cake_core.frozen import frozen
 from cake_core.rules.sorts import HAPPENING
+from cake_core.rules.strict import CONTROL
 
 #: Columns that say where a fact stands and not what it is.
 PLACE = {"event", "loop", "order"}
@@ -18,6 +19,8 @@ PLACE = {"event", "loop", "order"}
 LAST = ("barrier_use", "assign")
 #: Differences that a draft lists.
 MOST = 12
+#: Characters of a line that was said of a failure.
+WIDTH = 200
 
 
 @frozen
@@ -64,7 +67,7 @@ def _kind(row: Row) -> tuple:
 
 def body(bad: Rows, good: Rows | None, line: int | None, what: str) -> str:
     """What stands between the head and the words of `rule.yaml`. `line`: of the bad text, where it goes wrong; `what`: said of it."""
-    comment = [f"# {text}" for text in what.splitlines() if text.strip()]
+    comment = [f"# {CONTROL.sub(' ', text)[:WIDTH]}" for text in what.splitlines() if text.strip()][:MOST]
     there = [r for name in sorted(HAPPENING - {"event"}, key=_weight) for r in bad[name] if r.span.line == line] if line else []
     comment += [f"# where it goes wrong: {_shown(r)}" for r in there[:MOST]]
     found = difference(bad, good) if good is not None else Difference((), (), ())

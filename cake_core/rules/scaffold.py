@@ -20,7 +20,7 @@ from cake_core.rules import packs
 from cake_core.rules.fileschema import pack_schema, rule_schema
 from cake_core.rules.load import ID
 from cake_core.rules.schema import Author
-from cake_core.rules.strict import Mapping, Scalar, Sequence, read
+from cake_core.rules.strict import CONTROL, Mapping, Scalar, Sequence, read
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHAPES = ("relation", "path", "protocol")
@@ -72,7 +72,7 @@ def files(new: New, version: str) -> dict[Path, str]:
     if folder.exists():
         raise fail("rules/pack", f"'{folder}' is there already", fix="choose another slug, or change the rule that is there")
     words = {"name": name, "package": place.name, "major": major, "minor": minor, "next": str(int(minor) + 1)}
-    words |= {"id": new.id, "owner": f'"{_plain(new.owner)}"', "author": _author(new.author), "since": _since(place), "body": new.body}
+    words |= {"id": new.id, "owner": f'"{plain(new.owner)}"', "author": _author(new.author), "since": _since(place), "body": new.body}
     words["schema"] = _schema(place)
     out = {} if (place / "pack.yaml").exists() else _pack(place, words)
     kind = "drafted" if new.body else new.shape
@@ -133,10 +133,10 @@ def _filled(path: Path, words: Map[str, str]) -> str:
 
 
 def _author(author: Author) -> str:
-    run = f', run: "{_plain(author.run)}"' if author.run else ""
-    return f'{{name: "{_plain(author.name)}", kind: {author.kind}{run}}}'
+    run = f', run: "{plain(author.run)}"' if author.run else ""
+    return f'{{name: "{plain(author.name)}", kind: {author.kind}{run}}}'
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """What can stand between quotes in YAML."""
-    return re.sub(r'["\\\n\r]', " ", text)
+    return CONTROL.sub(" ", re.sub(r'["\\\n\r]', " ", text))

@@ -147,6 +147,11 @@ def test_the_namespace_of_a_pack_that_is_a_copy_is_taken(here, monkeypatch):
         (["acme/x", "--from", "nofile.json"], 2, "names no text"),
         (["acme/x", "--from", "fault.json"], 2, "'fault' is one of deadlock"),
         (["acme/x", "--from", "mutants.json"], 2, "of which kernel"),
+        (["acme/x", "--from", "/dev/zero"], 2, "is no"),
+        (["acme/x", "--from", "device.json"], 1, "limit is"),
+        (["acme/x", "--owner", " "], 2, "--owner: it is empty"),
+        (["acme/x", "--author", "", "--run", "7"], 2, "--author: it is empty"),
+        (["acme/x", "--run", "\n"], 2, "--run: it is empty"),
     ],
 )
 def test_what_can_not_be_made_is_told_and_nothing_is_written(here, args, code, said):
@@ -159,6 +164,7 @@ def test_what_can_not_be_made_is_told_and_nothing_is_written(here, args, code, s
         "nofile": '{"code": "core/x"}',
         "fault": '{"kernel": "k.cake", "fault": "fire"}',
         "mutants": '{"mutants": []}',
+        "device": '{"kernel": "/dev/zero"}',
     }
     for name, text in texts.items():
         (here / f"{name}.json").write_text(text)
@@ -206,3 +212,30 @@ def test_a_rule_is_drafted_from_a_mutant(here):
     assert {Path(f).name for f in done["files"]} >= {"bad_dropped.cake", "good_dropped.cake", "rule.yaml"}
     assert done["reduced"]["kept"]
     assert cake("new", "acme/other", "--from", "m.json", "--text", "k.cake", "--number", "999").exit_code == 2
+
+
+def test_what_is_said_of_a_failure_steers_no_file(here):
+    """The rule can be read, whatever stands in the words of the failure and in the names."""
+    (here / "k.cake").write_text((RULES / "threads" / "bad_pad.cake").read_text())
+    what = "a\u001b[31m\u202e\u0085b\nmatch: {}\n" + "x" * 70_000 + "\nc" * 9000
+    (here / "f.json").write_text(json.dumps({"kernel": "k.cake", "what": what}))
+    assert cake("new", "acme/one", "--from", "f.json", "--owner", "A.\u202e \tP\x1b", "--author", "B\x07").exit_code == 0
+    shown = told("show", "acme/one", "--pack", "cake-rules-acme/cake_rules_acme")["rule"]
+    assert shown["owner"].split() == ["A.", "P"]
+
+
+def test_a_rule_is_written_whole_or_not_at_all(here, monkeypatch):
+    told("new", "acme/one")
+    before = sorted(here.rglob("*"))
+    opened = open
+
+    def full(path, mode="r", *args, **more):
+        if mode == "x" and str(path).endswith("good_TODO.cake"):
+            opened(path, mode).close()
+            raise OSError(28, "No space left on device", str(path))
+        return opened(path, mode, *args, **more)
+
+    monkeypatch.setattr("cake_core.cli.rules_new.open", full, raising=False)
+    assert cake("new", "acme/two").exit_code == 2
+    assert cake("new", "other/one").exit_code == 2
+    assert sorted(here.rglob("*")) == before
