@@ -7,6 +7,7 @@ Nothing is asked after a call; z3 tells a failure to the context, and the next a
 from __future__ import annotations
 
 import ctypes
+import gc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,10 @@ _NUMERAL, _APP = 0, 1  # Z3_ast_kind
 _STRING_SYMBOL, _SMTLIB2 = 1, 2  # Z3_symbol_kind, Z3_ast_print_mode
 
 
+#: Contexts between two looks for those that nobody holds any more.
+MANY = 128
+
+
 class SmtError(Exception):
     """z3 refused what it was given: a fault of the compiler."""
 
@@ -26,7 +31,12 @@ class SmtError(Exception):
 class Context:
     """Terms, and the solvers that they are asked in. Terms of two contexts never meet."""
 
+    made = 0
+
     def __init__(self) -> None:
+        Context.made += 1
+        if Context.made % MANY == 0:
+            gc.collect()  # contexts that nobody holds: a term and its context hold each other, and what z3 has of them Python does not count
         self.z3: Library = library()
         config = self.z3.mk_config()
         self.handle: int = self.z3.mk_context(config)  # without counts of references: a term lives as long as the context
