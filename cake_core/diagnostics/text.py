@@ -22,6 +22,8 @@ from cake_core.source import Source, Span
 
 TAB = 4
 WIDTH = 150  # of an excerpt, in terminal cells; longer lines are cut around the span
+#: Characters of a line that are looked at: of a longer one those around the span.
+LONG = 4096
 
 STYLES = {
     "error": "bold red",
@@ -120,6 +122,9 @@ def excerpt(text: str, column: int, end_column: int) -> tuple[str, int, int]:
     """
     column = max(column, 1)
     end_column = max(end_column, column + 1)
+    if len(text) > LONG:
+        cut = max(0, column - 1 - LONG // 2)
+        text, column, end_column = text[cut : cut + LONG], column - cut, end_column - cut
     cells, position, shown = [], 0, []  # cells[i]: where character i starts
     for c in text:
         cells.append(position)

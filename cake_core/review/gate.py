@@ -32,12 +32,13 @@ def refusals(
     rows, zoo = list(rows), list(zoo)
     packs = list(packs)
     out = [*_odd(head), *_twice(packs)]
+    covered = {c for p in packs for q in p.pairs if q.old is not None and binding(q.old) for c in q.old.covers} | _elsewhere(packs)
     for pack in packs:
         out += _unread(pack)
         if not pack.files:
             continue
         for pair in pack.pairs:
-            out += _pair(pair, pack)
+            out += [*_pair(pair, pack), *_first(pair, pack, covered)]
         out += _budgets(pack, [*rows, *zoo])
         out += _tombs(pack)
         out += _version(pack)
@@ -117,8 +118,29 @@ def _loosened(pair: Pair, pack: Compared) -> Iterator[Diagnostic]:
     )
 
 
+def _elsewhere(packs: list[Compared]) -> set[str]:
+    """Categories that rules of packs cover which are as they were: such a pack has no pairs."""
+    there = [p.old.pack for p in packs if not p.pairs and p.old is not None and p.old.pack is not None]
+    return {c for pack in there for r in pack.rules if binding(r) for c in r.covers}
+
+
+def _first(pair: Pair, pack: Compared, covered: set[str]) -> Iterator[Diagnostic]:
+    """A category that no rule covers is told as not proved. The first rule that covers it makes it proved, by what that rule asks and no more."""
+    if pair.new is None or not binding(pair.new) or pair.old is not None and binding(pair.old) or _noted(pair, pack):
+        return
+    if first := [c for c in pair.new.covers if c not in covered]:
+        yield Diagnostic(
+            "review/loosened",
+            f"'{pair.new.id}' is the first stable rule here that covers {', '.join(first)}, and no soundness note says why it proves that",
+            pair.new.span,
+            why="where it holds, and all others that cover the same, the category is told as proved",
+            fix=_note_of(pair.new.id, pack).replace("mend the rule", "leave 'covers' out"),
+        )
+
+
 def _note_of(id: str, pack: Compared) -> str:
-    version = next_version(pack.old.pack.version, Step.MAJOR)
+    own = pack.new.pack.version if pack.old is None or pack.old.pack is None else ""
+    version = own or next_version(pack.old.pack.version, Step.MAJOR)
     return f"mend the rule, or write in pack.yaml under 'soundness': {{version: \"{version}\", rules: [{id}], note: why nothing wrong passes}}"
 
 

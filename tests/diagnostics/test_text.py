@@ -149,3 +149,12 @@ def test_a_long_line_is_cut_around_the_span():
     assert shown[start : start + width] == "XYZ"
     assert shown.startswith("...") and shown.endswith("...")
     assert len(shown) <= WIDTH + 6
+
+
+@pytest.mark.parametrize("column", [1, 2_000_000, 4_000_000])
+def test_of_a_very_long_line_only_what_is_around_the_span_is_looked_at(column, monkeypatch):
+    seen = []
+    monkeypatch.setattr("cake_core.diagnostics.text.visible", lambda c: seen.append(c) or c)
+    text = "." * (column - 1) + "^^^" + "." * (4_000_000 - column)
+    shown, start, width = excerpt(text, column, column + 3)
+    assert (shown[start : start + width], len(shown) <= WIDTH + 6) == ("^^^", True) and len(seen) < 10_000

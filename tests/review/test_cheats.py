@@ -11,7 +11,7 @@ from cake_core.diagnostics import CakeError
 from cake_core.review.compare import Direction, changes, judged
 from cake_core.rules import load_rule
 
-from .conftest import PLACE, SMALL
+from .conftest import BAD, GOOD, PLACE, SMALL
 from .test_review import NOTE, reviewed
 
 RELATION = SMALL.replace("r: {role: {}}", "r: {role: {}}, s: {role: {}}").replace("{r.id}", "{r.id}/{s.id}")
@@ -158,3 +158,26 @@ def test_odd_names_in_packs_are_refused(repo, cake, name):
     repo.commit()
     _, codes = reviewed(cake)
     assert codes["error"] == {"review/odd-file"}
+
+
+CLAIM = SMALL.replace("small-role", "claim").replace("is small", "is claimed") + "covers: [deadlock]\n"
+
+
+@pytest.mark.parametrize("status", ["new", "promoted"])
+def test_the_first_rule_that_covers_a_category_says_why(repo, cake, status):
+    if status == "promoted":
+        _on_main(repo, lambda: (repo.rule("claim", CLAIM.replace("stable", "draft"), bad_one=BAD, good_two=GOOD), repo.goldens("claim")))
+    repo.rule("claim", CLAIM, bad_one=BAD, good_two=GOOD)
+    repo.version("1.3.0")
+    repo.goldens("claim")
+    assert reviewed(cake)[1]["error"] == {"review/loosened"}
+    repo.change("pack.yaml", "soundness: [", 'soundness: [{version: "1.3.0", rules: [acme/claim], note: a role of two warps never waits for itself}, ')
+    assert not reviewed(cake)[1]["error"]
+
+
+def test_one_more_rule_that_covers_a_category_is_only_new(repo, cake):
+    _on_main(repo, lambda: (repo.rule("claim", CLAIM, bad_one=BAD, good_two=GOOD), repo.goldens("claim")))
+    repo.rule("more", CLAIM.replace("/claim", "/more").replace("is claimed", "is more"), bad_one=BAD, good_two=GOOD)
+    repo.version("1.3.0")
+    repo.goldens("more")
+    assert not reviewed(cake)[1]["error"]
