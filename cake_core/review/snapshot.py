@@ -9,7 +9,7 @@ from cake_core.diagnostics import CakeError, Diagnostic
 from cake_core.frozen import frozen
 from cake_core.review.git import Entry, Repository, Version
 from cake_core.rules import Pack, load_pack
-from cake_core.rules.packs import GROUP
+from cake_core.rules.packs import GROUP, LOCAL
 
 #: Says which packs a distribution brings.
 PROJECT = "pyproject.toml"
@@ -64,13 +64,13 @@ def snapshot(repository: Repository, version: Version, folders: tuple[str, ...],
     above = tuple(dict.fromkeys((p / PROJECT).as_posix() for f in folders for p in PurePosixPath(f).parents))
     repository.write(version, (*folders, ZOO, *above), into)
     held = tuple(_held(into, f) for f in folders if (into / f / "pack.yaml").is_file())
-    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and (_manifest(e) or any(_touches(e.path, f) for f in (*folders, ZOO))))
+    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and (_a_pack(e) or any(_touches(e.path, f) for f in (*folders, ZOO))))
     return Snapshot(into, held, odd, tuple(sorted(p for p in (into / ZOO).rglob("*.cake") if p.is_file())))
 
 
-def _manifest(entry: Entry) -> bool:
-    """A pack whose folder has a name that is not read."""
-    return entry.kind == "name" and entry.path.rpartition("/")[2] == "pack.yaml"
+def _a_pack(entry: Entry) -> bool:
+    """What is no file and may be a pack: one whose folder has a name that is not read, and what a project would load."""
+    return entry.kind == "name" and entry.path.endswith("/pack.yaml") or f"/{LOCAL.as_posix()}/" in f"/{entry.path}"
 
 
 def _touches(path: str, folder: str) -> bool:

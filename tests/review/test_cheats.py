@@ -117,6 +117,14 @@ def test_a_note_says_who_loads_it_now(repo, cake):
     assert not reviewed(cake)[1]["error"]
 
 
+def test_a_link_among_the_packs_of_a_project_is_refused(repo, cake):
+    """What it leads to would be loaded, and is not reviewed."""
+    (repo.root / ".cake" / "rules").mkdir(parents=True)
+    (repo.root / ".cake" / "rules" / "more").symlink_to(repo.root.parent)
+    repo.commit()
+    assert reviewed(cake)[1]["error"] == {"review/odd-file"}
+
+
 OFFERED = '[project]\nname = "acme"\n[project.entry-points."cake.rule_packs"]\nacme = "cake_rules_acme"\n'
 
 
