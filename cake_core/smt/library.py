@@ -1,7 +1,7 @@
 """z3's C interface, as far as proofs need it.
 
-z3's own Python layer wraps every term in objects that count references, look at sorts and ask after each call whether it failed: two fifths of
-a proof went there. Here a call is a call. The library is the one that z3-solver brings, found without importing that layer.
+z3's own Python layer wraps every term in objects that count references, look at sorts and ask after each call whether it failed: a good part
+of a proof went there. Here a call is a call. The library is the one that z3-solver brings, found without importing that layer.
 """
 
 from __future__ import annotations
