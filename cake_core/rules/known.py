@@ -29,7 +29,8 @@ def happens_before(rows: Rows, a: Row, b: Row, given: Conditions = ()) -> Answer
     """`a` is complete, and known to be, when `b` starts: in one CTA, in the same rounds of the loops around."""
     if given:
         return unknown("order under conditions")
-    if not isinstance(getattr(a.site.act, "completion", AtOnce()), AtOnce):
+    mine = a.site.event.acts if a.site.act is None else (a.site.act,)
+    if not all(isinstance(getattr(act, "completion", AtOnce()), AtOnce) for act in mine):
         return unknown("what is known of asynchronous accesses")
     flow = _Flow(rows, a, b)
     if flow.several and b["apart"] != "nobody":
@@ -94,6 +95,9 @@ class _Flow:
         return over
 
     def event(self, e: Event, over: Over, role: RoleFacts | None) -> Over:
+        """A fact that is of no act (an attribute, an assignment, the statement itself) starts with its statement and is over with it."""
+        if e is self.b.site.event and self.b.site.act is None:
+            self.there = min(self.there, over)
         for act in e.acts:
             if e is self.b.site.event and act is self.b.site.act:
                 self.there = min(self.there, over)
@@ -101,6 +105,8 @@ class _Flow:
                 over = max(over, Over.OWN)
             if isinstance(act, Meet):
                 over = self.met(act, e, over, role)
+        if e is self.a.site.event and self.a.site.act is None:
+            over = max(over, Over.OWN)
         return over
 
     # --- from thread to thread -------------------------------------------------------------------------------------

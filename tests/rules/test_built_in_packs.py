@@ -30,6 +30,8 @@ PREVIEW = {"core/loaded-index", "core/loaded-overflow", "core/loaded-race", "cor
 HINTS = {"core/counter-reset": Level.WARNING, "core/idle-role": Level.WARNING}
 #: They ask whether there is anything to prove.
 VACUITY = {"core/contradiction", "core/idle-role"}
+#: An order that an instruction asks for, and no fault that a proof speaks of.
+RESTRICTION = {"sm100/alloc-after-permit"}
 BAD = [(id, p) for id, r in RULES.items() for p in sorted(r.path.parent.glob("bad_*.cake"))]
 GOOD = [(id, p) for id, r in RULES.items() for p in sorted(r.path.parent.glob("good_*.cake"))]
 
@@ -88,7 +90,7 @@ def test_rules_are_written_in_one_style(id):
     else:
         assert rule.level is HINTS.get(id, Level.ERROR) and rule.kind in (Kind.SAFETY, Kind.LEGALITY)
     assert rule.status is (Status.PREVIEW if id in PREVIEW else Status.STABLE)
-    assert bool(rule.covers) == (id in ASKING - VACUITY or id == "core/refill-fence"), "what is proved of order covers a category"
+    assert bool(rule.covers) == (id in ASKING - VACUITY - RESTRICTION or id == "core/refill-fence"), "what is proved of order covers a category"
     assert rule.owner and (rule.references or id.startswith("core/")), "whom to ask, and what it is from"
 
 
