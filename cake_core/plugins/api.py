@@ -55,6 +55,7 @@ from cake_core.primitive import (
 )
 from cake_core.ptx import acts
 from cake_core.ptx.acts import Reread
+from cake_core.ptx.emulated import Emulated
 
 __all__ = [
     "Access",
@@ -78,6 +79,7 @@ __all__ = [
     "Distribution",
     "Effect",
     "Elements",
+    "Emulated",
     "Fence",
     "Form",
     "FragmentType",

@@ -16,6 +16,7 @@ from cake_core.ir.nodes import Kernel
 from cake_core.plugins.types import Command
 from cake_core.primitive import Primitive
 from cake_core.ptx.acts import Reread
+from cake_core.ptx.emulated import Emulated
 
 PROJECT = "cake"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -48,6 +49,16 @@ def cake_rereads() -> Iterable[Reread]:
     """Say what instructions do to barriers, from the PTX ISA and apart from lowering: machine code is read back with it.
 
     A kernel with an opcode that nobody reads is not read back.
+
+    .. versionadded:: 0.1
+    """
+
+
+@hookspec
+def cake_emulates() -> Iterable[Emulated]:
+    """Say how instructions are executed without a GPU, from the PTX ISA and apart from lowering.
+
+    A kernel with an opcode of which nobody says so is not emulated.
 
     .. versionadded:: 0.1
     """

@@ -24,12 +24,14 @@ from cake_core.primitive import (
     WordSpec,
 )
 from cake_core.ptx.acts import Reread
+from cake_core.ptx.emulated import Emulated
 
 #: Hook to the class of what it returns. `cake_after_pass` observes and returns nothing.
 RETURNS: dict[str, type] = {
     "cake_architectures": Architecture,
     "cake_primitives": Primitive,
     "cake_rereads": Reread,
+    "cake_emulates": Emulated,
     "cake_commands": Command,
 }
 
@@ -134,6 +136,13 @@ def _check_reread(reread: Reread) -> None:
         _check_type(getattr(reread, name), bool, f"{what}: {name}")
 
 
+def _check_emulated(emulated: Emulated) -> None:
+    what = f"emulated '{emulated.name}'"
+    if not isinstance(emulated.make, str) or not re.fullmatch(r"[\w.]+:\w+", emulated.make):
+        raise BadOffer(f"{what}: make is {emulated.make!r}, expected 'package.module:function'")
+    _check_type(emulated.waits, bool, f"{what}: waits")
+
+
 def _check_primitive(primitive: Primitive) -> None:
     what = f"{type(primitive).__name__} '{primitive.name}'"
     _check_capabilities(primitive.capabilities, what)
@@ -177,4 +186,4 @@ def _type_name(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-_CHECKS = {"arch": _check_architecture, "command": _check_command, "reread": _check_reread}
+_CHECKS = {"arch": _check_architecture, "command": _check_command, "reread": _check_reread, "emulated": _check_emulated}

@@ -28,6 +28,7 @@ from cake_core.primitive import (
     TurnProtocol,
 )
 from cake_core.ptx.acts import Reread
+from cake_core.ptx.emulated import Emulated
 from cake_core.source import Span
 
 #: Kind to its class, the dict of the registry that holds it, and what messages call it.
@@ -44,6 +45,7 @@ KINDS: dict[str, tuple[type, str, str]] = {
     "counter": (Counter, "counters", "counter"),
     "role_word": (RoleWord, "role_words", "role word"),
     "reread": (Reread, "rereads", "reading of an instruction"),
+    "emulated": (Emulated, "emulates", "execution of an instruction"),
     "command": (Command, "commands", "command"),
 }
 
@@ -72,6 +74,7 @@ class Registry:
     counters: Mapping[str, Counter] = field(default_factory=dict)
     role_words: Mapping[str, RoleWord] = field(default_factory=dict)
     rereads: Mapping[str, Reread] = field(default_factory=dict)
+    emulates: Mapping[str, Emulated] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
     plugins: Sequence[PluginRecord] = ()
     observers: tuple[Observer, ...] = ()

@@ -102,6 +102,22 @@ def test_cake_rereads(install, load, record):
     assert record("acme").provides == ("reread:acme.arrive",)
 
 
+def test_cake_emulates(install, load, record):
+    install(
+        "acme",
+        """
+        from cake_core import hookimpl, types
+
+        @hookimpl
+        def cake_emulates():
+            return [types.Emulated("acme.pause", "acme.emulate:pause", waits=True, doc="PTX ISA, nanosleep")]
+        """,
+    )
+    found = load().emulates["acme.pause"]
+    assert (found.make, found.waits, found.source.distribution) == ("acme.emulate:pause", True, "dist-acme")
+    assert record("acme").provides == ("emulated:acme.pause",)
+
+
 def test_cake_commands(install, load, record):
     install(
         "acme",
@@ -181,6 +197,10 @@ WRONG = {
     "arch: limit": (architecture("limits={'x': 3}"), "architecture 'acme': limit 'x' is 3, expected a Limit with an integer and its source"),
     "arch: limits": (architecture(limits=REQUIRED_LIMITS[1:]), f"architecture 'acme': limits lack '{REQUIRED_LIMITS[0]}'"),
     "arch: backend": (architecture("backend=Backend()"), "architecture 'acme': backend is Backend, expected a callable"),
+    "emulated: maker": (
+        "from cake_core import hookimpl, types\n@hookimpl\ndef cake_emulates(): return [types.Emulated('acme.x', 'no function')]",
+        "emulated 'acme.x': make is 'no function', expected 'package.module:function'",
+    ),
     "reread: reader": (
         "from cake_core import hookimpl, types\n@hookimpl\ndef cake_rereads(): return [types.Reread('acme.x', read='module:f')]",
         "reread 'acme.x': read is str, expected a function or None",

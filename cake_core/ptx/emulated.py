@@ -1,0 +1,269 @@
+"""How instructions are executed without a GPU: what a plugin says of its own, and what it is given for that.
+
+A warp is 32 lanes whose registers are rows of numpy arrays. An instruction is made once into a `Step`, a function of the lanes that execute
+together (`Lanes`); it reads its operands with what the `Coder` gave it and writes its results under the mask of those lanes. Semantics are
+written from the PTX ISA and share nothing with lowering: a wrong encoding there must be seen here.
+
+    def add(s: Statement, c: Coder) -> Step:
+        d, a, b = s.operands
+        kind = s.words[-1]
+        to, x, y = c.result(d, kind), c.source(a, kind), c.source(b, kind)
+        return lambda lanes: to(lanes, x(lanes) + y(lanes))
+
+    Emulated("add", "cake_isa.integers:add", doc="PTX ISA, Integer Arithmetic Instructions: add")
+
+Arrays are of shape (32,) with one element a lane; lanes that are not active hold anything there. Types are PTX's words (`TYPES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from cake_core.frozen import frozen
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cake_core.ptx.reader import Operand
+
+T = TypeVar("T")
+
+#: Lanes of a warp.
+LANES = 32
+
+#: PTX's types and the type of numpy that their bits are seen as; bf16 and the 8-bit floats are plain bits to numpy.
+TYPES: dict[str, str] = {
+    **{f"b{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
+    **{f"s{n}": f"int{n}" for n in (8, 16, 32, 64)},
+    "f16": "float16", "f32": "float32", "f64": "float64",
+    "bf16": "uint16", "f16x2": "uint32", "bf16x2": "uint32", "tf32": "uint32", "e4m3x2": "uint16", "e5m2x2": "uint16", "pred": "bool",
+}  # fmt: skip
+
+
+class Wait(Protocol):
+    """What `Lanes.wait` returns: a step that returns it is executed again once it is ready. `what`: for the message of a deadlock."""
+
+    ready: Callable[[], bool]
+    what: str
+
+
+#: Executes one instruction for the lanes; a `Wait`: not yet, and nothing was done.
+Step = Callable[["Lanes"], "Wait | None"]
+
+
+@frozen
+class Emulated:
+    """Instructions whose opcode starts with the words of `name`; of several that fit, the one of most words holds.
+
+    `make`: 'package.module:function', imported when such an instruction is met, so that a plugin costs nothing where nothing is emulated;
+    the function takes (Statement, Coder), returns a Step, and raises `Coder.unsupported` for a form that it does not cover.
+    `waits`: the step may return a `Wait`.
+    """
+
+    name: str
+    make: str
+    waits: bool = False
+    doc: str = ""  # the section of the PTX ISA, and a second source where there is one
+    source: object = field(default=None, compare=False)  # set by the plugin host
+
+
+class Coder(Protocol):
+    """Gives access to the operands of the statement that is being made."""
+
+    def source(self, operand: Operand, type: str) -> Callable[[Lanes], np.ndarray]:
+        """Values of a register, an immediate, a special register or a symbol's address. Do not write into what it gives."""
+
+    def result(self, operand: Operand, type: str) -> Callable[[Lanes, np.ndarray], None]:
+        """Stores values (or one for all) into a register for the active lanes; `_` and None store nothing."""
+
+    def sources(self, operands: Sequence[Operand], type: str) -> Callable[[Lanes], np.ndarray]:
+        """Registers of one type together, (n, 32): a vector, a fragment."""
+
+    def results(self, operands: Sequence[Operand], type: str) -> Callable[[Lanes, np.ndarray], None]:
+        """Stores (n, 32) values."""
+
+    def address(self, operand: Operand) -> Callable[[Lanes], np.ndarray]:
+        """`[base + offset]`, or an operand that is an address: uint64 a lane. Coordinates of a tensor map are the operand's own."""
+
+    def constant(self, operand: Operand) -> int | None:
+        """An immediate's value; None of anything else."""
+
+    def meets(self, mask: Operand | None = None) -> None:
+        """The lanes of `mask` (None: all of the warp that have not ended) execute this together: those that come first wait for the others."""
+
+    def unsupported(self, why: str) -> Exception:
+        """To be raised: `why` is what of this form is not covered."""
+
+
+class Barrier(Protocol):
+    """A barrier object in shared memory that counts arrivals and bytes (PTX ISA, mbarrier). Misuse ends the run with a finding."""
+
+    phase: int  # completed phases
+
+    def init(self, agent: Agent, count: int) -> None: ...
+    def invalidate(self, agent: Agent) -> None: ...
+    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False) -> int:
+        """Expects `expect` more bytes in this phase, then counts the arrivals with all that the agent has done before. The phase in which it fell."""
+
+    def expect(self, agent: Agent, bytes: int) -> None: ...
+    def complete(self, agent: Agent, bytes: int) -> None:
+        """`bytes` have come, with all that the agent has done before."""
+
+    def passed(self, parity: int) -> bool:
+        """Whether the phase of that parity has completed: the current one's parity differs."""
+
+    def acquire(self, agent: Agent) -> None:
+        """What came to the completed phase is seen by the agent from now on."""
+
+
+class Meeting(Protocol):
+    """A barrier of threads without bytes (named barriers of a CTA, barrier of a cluster). `agent`s come; a generation ends when `expected` have come."""
+
+    def come(self, lanes: Lanes, threads: int, expected: int) -> int:
+        """The generation that these threads came to."""
+
+    def over(self, generation: int) -> bool: ...
+    def acquire(self, agent: Agent, generation: int) -> None: ...
+
+
+class Memory(Protocol):
+    """A piece of memory, by bytes. Every access is checked: inside, written before it is read, not in a race."""
+
+    name: str
+    size: int
+
+    def read(self, agent: Agent, offsets: np.ndarray, size: int) -> np.ndarray:
+        """`size` bytes at each offset (int64, any shape): uint8 of that shape + (size,)."""
+
+    def write(self, agent: Agent, offsets: np.ndarray, data: np.ndarray) -> None:
+        """`data`: uint8, shape of `offsets` + (size,)."""
+
+
+class Agent(Protocol):
+    """Who accesses memory: a warp's lanes, or a job that an engine does."""
+
+    cta: Cta
+
+    def release(self) -> Any:
+        """A stamp of all that this agent has done and seen."""
+
+    def acquire(self, stamp: Any) -> None:
+        """What the stamp holds has happened before what this agent does from now on."""
+
+    def fence(self, kind: str) -> None:
+        """A fence. Kinds: `async`, between own accesses and those of engines (PTX ISA, fence.proxy.async); what else a family orders by."""
+
+    def fault(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> Exception:
+        """To be raised: ends the run with a finding at this instruction. Codes: `emulate/..`."""
+
+    def finding(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> None:
+        """A finding at this instruction; the run goes on."""
+
+
+class Job(Protocol):
+    """Work that was given to an engine. `done` once it took effect."""
+
+    done: bool
+
+
+class Lanes(Agent, Protocol):
+    """The lanes of one warp that execute together now, and what they reach."""
+
+    active: np.ndarray  # bool, (32,)
+    full: bool  # all 32 are active
+    first: int  # the first active lane
+    warp: int  # of the CTA
+
+    def uniform(self, values: np.ndarray) -> int:
+        """The value that all active lanes hold. Faults where they differ."""
+
+    def load(self, space: str, addresses: np.ndarray, size: int) -> np.ndarray:
+        """`size` bytes from each active lane's address (aligned to `size` up to 16, else a fault): uint8 (32, size). Spaces: `shared` (addresses of the
+        cluster's window: rank << 24 | offset), `global`, `generic`, `param`, `local`."""
+
+    def store(self, space: str, addresses: np.ndarray, data: np.ndarray) -> None:
+        """`data`: uint8 (32, size); only active lanes store."""
+
+    def update(self, space: str, addresses: np.ndarray, size: int, change: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Atomically, lane after lane: `change(lane, old bytes)` gives the new bytes; returns the old ones, uint8 (32, size)."""
+
+    def barrier(self, address: int) -> Barrier:
+        """The barrier object at a shared address of the cluster's window."""
+
+    def wait(self, ready: Callable[[], bool], what: str) -> Wait:
+        """For a step to return."""
+
+    def pause(self) -> None:
+        """Others may run before these lanes go on: said by what a loop polls with."""
+
+    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str) -> Job:
+        """Gives work to an engine: it is done at some time from now on, after what the queue was given before (None: in any order). The agent that
+        it is called with has seen what these lanes had fenced towards engines."""
+
+    def state(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What a family keeps of this warp."""
+
+
+class Cta(Protocol):
+    rank: int  # in its cluster
+    index: tuple[int, int, int]  # in the grid
+    threads: int
+    cluster: Sequence[Cta]  # by rank
+    shared: Memory  # offsets as in addresses
+    launch: Launch
+
+    def meeting(self, number: int) -> Meeting:
+        """The named barrier `number`."""
+
+    def state(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What a family keeps of this CTA: tensor memory, for one. An object with a method `ended(cta)` is asked for leaks at the CTA's end."""
+
+    def memory(self, name: str, size: int) -> Memory:
+        """A memory of this CTA beside shared memory, of `size` bytes; made at the first call."""
+
+
+@frozen
+class TiledMap:
+    """A tensor map, as the host encoded it (CUDA driver API, cuTensorMapEncodeTiled). All lists innermost dimension first; `strides` in bytes, of the
+    dimensions from the second on. `bits`: of an element. `swizzle`: 0, 32, 64 or 128 bytes. `fill`: 'zero' or 'nan'."""
+
+    address: int
+    bits: int
+    kind: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    swizzle: int
+    fill: str = "zero"
+
+
+class Launch(Protocol):
+    grid: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+
+    def map(self, address: int) -> TiledMap | None:
+        """The tensor map at an address: of a parameter, or encoded into global memory."""
+
+    def locate(self, address: int, size: int) -> tuple[Memory, int] | None:
+        """The allocation of global memory that holds these bytes, and where they lie in it."""
+
+    def state(self, key: Hashable, make: Callable[[], T]) -> T: ...
+
+
+def bytes_of(values: np.ndarray) -> np.ndarray:
+    """The bytes of each element along a new last axis: (32,) of uint32 to uint8 (32, 4)."""
+    import numpy as np
+
+    values = np.ascontiguousarray(values)
+    return values.view(np.uint8).reshape(*values.shape, values.dtype.itemsize)
+
+
+def joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Bytes of several elements a lane behind each other: parts of uint8 (32, n)."""
+    import numpy as np
+
+    return np.concatenate(list(parts), axis=-1)
