@@ -267,3 +267,10 @@ def joined(parts: Iterable[np.ndarray]) -> np.ndarray:
     import numpy as np
 
     return np.concatenate(list(parts), axis=-1)
+
+
+def swizzled(addresses: np.ndarray, span: int) -> np.ndarray:
+    """Where the bytes of shared addresses lie under a swizzle of `span` bytes: 16-byte chunks (32: bit 4, 64: bits 4-5, 128: bits 4-6) are
+    exchanged by the bits from 7 on (PTX ISA, Tensor Swizzling Modes: 128B swizzle, chunk index xor row index modulo 8). 0: as they are."""
+    bits = {0: 0, 32: 1, 64: 2, 128: 3}[span]
+    return addresses ^ ((addresses >> 7 & (1 << bits) - 1) << 4)
