@@ -26,7 +26,7 @@ FLOORS = (
     ("primitive",),
     ("architecture", "effects"),
     ("ir", "ptx"),
-    ("diagnostics", "artifact"),
+    ("diagnostics", "artifact", "trace"),
     ("source",),
     ("frozen", "smt"),
 )
