@@ -134,7 +134,7 @@ def test_the_command_counts_and_ends_as_it_says(pack):
     assert cake().exit_code == 1 and "1 rule: 1 error\n" in cake().output
 
 
-def test_the_built_in_packs_are_written_in_one_style():
+def test_of_the_built_in_packs_nothing_is_said():
     packs = find_packs(local=None)
-    found = lint(packs, [r for p in packs for r in p.rules])
-    assert [d for d in found if d.code in ("rules/style", "rules/unfinished", "rules/unused", "rules/overlap")] == []
+    rules = [r for p in packs for r in p.rules]
+    assert len(rules) > 80 and lint(packs, rules) == ()
