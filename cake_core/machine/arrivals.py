@@ -81,6 +81,7 @@ def wait(run: Schedule, agent: Agent, step: Step) -> bool:
         missed(run, p, known, agent, step)
     else:
         p.passed.append((leading, own[leading], (agent, step)))
+    p.waited = max(p.waited, known)
     return True
 
 
@@ -160,6 +161,7 @@ def complete(run: Schedule, draw: Random | None) -> None:
     run.log.append((a.agent, a.step))
     p = phases(run, a.barrier)
     gone(run, p, "an engine's arrival", a.agent, a.step)
+    p.last = p.phase, a.agent, a.step
     arrived(run, p, a.arrivals, a.clock, a.mark, p.known(a.clock), a.agent, a.step)
 
 

@@ -22,7 +22,8 @@ TX = (1 << 20) - 1
 @dataclass(slots=True, eq=False)
 class Phases:
     """`done[p]`: what is known who passes phase p; `marks[p]`: a component and a count without which it is not known. `passed`: waits
-    that passed before the running phase ends, as (component, count, who)."""
+    that passed before the running phase ends, as (component, count, who); `waited`: phases that someone has waited for, all in front of them too;
+    `last`: the phase that an engine arrived in last, and who started that."""
 
     place: Barrier
     pending: int = 0
@@ -35,6 +36,8 @@ class Phases:
     passed: list[tuple[int, int, object]] = field(default_factory=list)
     start: tuple[int, int, int] | None = None  # lane that initialised it, when, component of its fence
     received: bool = False  # bytes in this phase
+    waited: int = 0
+    last: tuple[int, Agent, Step] | None = None
 
     @property
     def phase(self) -> int:

@@ -50,11 +50,12 @@ def cta_exit(run: Schedule, cta: int, agent: Agent, step: Step) -> None:
             b = f.barrier
             told = f"a copy is on its way to CTA {cta} when its threads have ended"
             run.report(Fault(Kind.IN_FLIGHT, told, b.name, (b.index,), cta=cta, second=f.agent.site(f.step)), agent, step)
-    for a in run.arrivals:
-        b = a.barrier
+    coming = [(a.barrier, a.agent, a.step) for a in run.arrivals]
+    coming += [(p.place, *p.last[1:]) for p in run.phases.values() if p.last is not None and p.last[0] >= p.waited]  # it has come, and no one knows that
+    for b, who, done in coming:
         if b.cta == cta:
-            told = f"an engine's arrival is on its way to '{b.name}'[{b.index}] of CTA {cta} when its threads have ended"
-            run.report(Fault(Kind.IN_FLIGHT, told, b.name, (b.index,), cta=cta, second=a.agent.site(a.step)), agent, step)
+            told = f"an engine's arrival may be on its way to '{b.name}'[{b.index}] of CTA {cta} when its threads have ended"
+            run.report(Fault(Kind.IN_FLIGHT, told, b.name, (b.index,), cta=cta, second=who.site(done)), agent, step)
     for r in run.shadow.left(cta, clock):
         x = r.touch.location
         own = r.agent.cta == cta

@@ -117,6 +117,7 @@ class Numbers:
     hidden: dict[str, frozenset[str]] = field(default_factory=dict)  # heads that an opaque value depends on
     mentioned: Mentioned = field(default_factory=Mentioned)
     _made: dict[str, Num] = field(default_factory=dict)
+    _ways: dict[str, dict[int, tuple[smt.Term, smt.Term]]] = field(default_factory=dict)  # loops by start and step: where they end, and their trips
 
     def __post_init__(self) -> None:
         bounds = _bounds(self.facts)
@@ -186,6 +187,17 @@ class Numbers:
             self.exact.append((opaque, term))
         elif opaque.name not in self.open and {n for n in self.mentioned.of(term) if ITERATION.fullmatch(n)} <= {a.name for a in args}:
             self.open[opaque.name] = list(args), term
+
+    def goes(self, way: str, hi: smt.Term, step: smt.Term, trips: smt.Term) -> None:
+        """Say of the trips of a loop by an unknown step, which is positive, how they compare with those of loops that start and step as it does:
+        who goes further goes round no less often, and at most once more where it is one step further."""
+        ways = self._ways.setdefault(way, {})
+        if trips.ast in ways:
+            return
+        for end, other in ways.values():
+            for (near, fewer), (far, more) in (((end, other), (hi, trips)), ((hi, trips), (end, other))):
+                self.known += [smt.Implies(near <= far, fewer <= more), smt.Implies(far <= near + step, more <= fewer + 1)]
+        ways[trips.ast] = hi, trips
 
     def _call(self, e: Call, args: list[Num]) -> Num:
         match e.name, args:

@@ -337,9 +337,10 @@ class _Walker:
         env = self.env(state, frames)
         n = self.sums.numbers
         lo, hi, step = (n.number(specialise(x, self.constants), env) for x in (l.lo, l.hi, l.step))
-        key = f"{lo.term.sexpr()} .. {hi.term.sexpr()} step {step.term.sexpr()}"
+        way = f"{lo.term.sexpr()} step {step.term.sexpr()}"  # where it ends is no matter of what its n-th iteration is
+        key = f"{way} .. {hi.term.sexpr()}"
         within = " ".join(f.index.name for f in frames)
-        index = smt.Int(f"it!{digest(f'{within} {key}')}")
+        index = smt.Int(f"it!{digest(f'{within} {way}')}")
         stride = literal(step.term)
         if stride is not None and stride >= 1:
             count = (hi.term - lo.term + (stride - 1)) / stride if stride > 1 else hi.term - lo.term
@@ -351,6 +352,7 @@ class _Walker:
             n.is_exactly(n.unknown(f"index {index.name}", l.var, ANY).term, lo.term + index * step.term)
             if step.range.positive and not trips.args:
                 n.exact.append((trips, smt.If(lo.term < hi.term, (hi.term - lo.term + step.term - 1) / step.term, ZERO)))
+                n.goes(way, hi.term, step.term, trips)
         return Frame(l, index, trips, lo.term, stride)
 
     def _closed(self, l: Loop | While, frame: Frame, entry: State, frames) -> tuple[State, State]:

@@ -1,10 +1,13 @@
 """A CTA that leaves early, on texts of two CTAs of which one does less."""
 
+from pathlib import Path
+
 import pytest
-from machine_texts import read
+from machine_texts import derived, read
 
 from cake_core.machine import Kind, Scenario, explore
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXT = """cake 1 derived
 kernel two(X: in f32[32], Y: out f32[2, 32])
   target sm90
@@ -84,3 +87,15 @@ kernel lone(N: i32)
 }}
 """
     assert set(explore(read(made), Scenario({"N": 1})).found) == kinds
+
+
+def test_an_engine_s_arrival_that_no_one_waits_for_is_on_its_way_at_the_end():
+    """What was issued behind it in the same engine is known to be over, and the arrival is not."""
+    pair = derived((ROOT / "kernels" / "gemm" / "gemm_sm100_pair.cake").read_text(encoding="utf-8"))
+    before, epi = pair.split("role epi")
+    loop = "for t_i in cluster.id .. t_total step"
+    assert epi.count(loop) == 1
+    sizes = Scenario({"M": 1, "N": 8, "K": 8})
+    assert not explore(read(pair), sizes).found
+    short = "role epi".join((before, epi.replace(loop, "for t_i in cluster.id .. t_total - 1 step")))
+    assert {f.resource for f in explore(read(short), sizes).faults if f.kind is Kind.IN_FLIGHT} == {"accp_full"}
