@@ -154,7 +154,8 @@ class Agent(Protocol):
         """What the stamp holds has happened before what this agent does from now on."""
 
     def fence(self, kind: str) -> None:
-        """A fence. Kinds: `async`, between own accesses and those of engines (PTX ISA, fence.proxy.async); what else a family orders by."""
+        """A fence. Kinds: `async`, `async.shared`, `async.global`, between accesses of threads and those of engines (PTX ISA, fence.proxy.async);
+        `tensor_before`, `tensor_after`, around a synchronisation, for tensor memory."""
 
     def fault(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> Exception:
         """To be raised: ends the run with a finding at this instruction. Codes: `emulate/..`."""
@@ -193,15 +194,15 @@ class Lanes(Agent, Protocol):
     def barrier(self, address: int) -> Barrier:
         """The barrier object at a shared address of the cluster's window."""
 
-    def wait(self, ready: Callable[[], bool], what: str) -> Wait:
-        """For a step to return."""
+    def wait(self, ready: Callable[[], bool], what: str, after: Callable[[], None] | None = None) -> Wait:
+        """For a step to return. With `after` the step has begun what it does: it is not executed again, and `after` is called when it is ready."""
 
     def pause(self) -> None:
         """Others may run before these lanes go on: said by what a loop polls with."""
 
-    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str) -> Job:
+    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async") -> Job:
         """Gives work to an engine: it is done at some time from now on, after what the queue was given before (None: in any order). The agent that
-        it is called with has seen what these lanes had fenced towards engines."""
+        `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen."""
 
     def state(self, key: Hashable, make: Callable[[], T]) -> T:
         """What a family keeps of this warp."""
@@ -252,6 +253,12 @@ class Launch(Protocol):
         """The allocation of global memory that holds these bytes, and where they lie in it."""
 
     def state(self, key: Hashable, make: Callable[[], T]) -> T: ...
+
+
+#: Generic addresses of the spaces that are no global memory: where their windows start (PTX ISA, Generic Addressing; the numbers are ours).
+WINDOWS = {"shared": 1 << 56, "param": 1 << 57, "local": 1 << 58}
+#: Bits of an offset in an address of shared memory; the rank of the CTA in its cluster stands above.
+RANK_AT = 24
 
 
 def bytes_of(values: np.ndarray) -> np.ndarray:
