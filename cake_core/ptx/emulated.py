@@ -13,6 +13,9 @@ written from the PTX ISA and share nothing with lowering: a wrong encoding there
     Emulated("add", "cake_isa.integers:add", doc="PTX ISA, Integer Arithmetic Instructions: add")
 
 Arrays are of shape (32,) with one element a lane; lanes that are not active hold anything there. Types are PTX's words (`TYPES`).
+A register may be wider than the type that an instruction names (PTX ISA, Operand Size Exceeding Instruction-Type Size): what is read are its low
+bits, what is written is extended by its sign for an `s` type, else by zeros. Steps run where numpy says nothing of overflow, division by zero and
+invalid operations (`numpy.errstate`).
 """
 
 from __future__ import annotations
@@ -74,7 +77,7 @@ class Coder(Protocol):
     """Gives access to the operands of the statement that is being made."""
 
     def source(self, operand: Operand, type: str) -> Callable[[Lanes], np.ndarray]:
-        """Values of a register, an immediate, a special register or a symbol's address. Do not write into what it gives."""
+        """Values of a register, an immediate, a special register or a symbol's address; of type `pred` also of `!p`. Do not write into what it gives."""
 
     def result(self, operand: Operand, type: str) -> Callable[[Lanes, np.ndarray], None]:
         """Stores values (or one for all) into a register for the active lanes; `_` and None store nothing."""
@@ -181,14 +184,16 @@ class Lanes(Agent, Protocol):
     def uniform(self, values: np.ndarray) -> int:
         """The value that all active lanes hold. Faults where they differ."""
 
-    def load(self, space: str, addresses: np.ndarray, size: int) -> np.ndarray:
-        """`size` bytes from each active lane's address (aligned to `size` up to 16, else a fault): uint8 (32, size). Spaces: `shared` (addresses of the
-        cluster's window: rank << 24 | offset), `global`, `generic`, `param`, `local`."""
+    def load(self, space: str, addresses: np.ndarray, size: int, scope: str = "") -> np.ndarray:
+        """`size` bytes from each active lane's address (aligned to `size` up to 32, else a fault): uint8 (32, size). Spaces: `shared` (addresses of the
+        cluster's window: rank << 24 | offset), `global`, `generic`, `param`, `local`, `const`. `scope`: a strong operation of that scope (`cta`, `cluster`,
+        `gpu`, `sys`), which is in no race with another strong one whose scope and its own hold each other's threads (PTX ISA, Morally Strong
+        Operations); '': a weak one."""
 
-    def store(self, space: str, addresses: np.ndarray, data: np.ndarray) -> None:
+    def store(self, space: str, addresses: np.ndarray, data: np.ndarray, scope: str = "") -> None:
         """`data`: uint8 (32, size); only active lanes store."""
 
-    def update(self, space: str, addresses: np.ndarray, size: int, change: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+    def update(self, space: str, addresses: np.ndarray, size: int, change: Callable[[int, np.ndarray], np.ndarray], scope: str = "gpu") -> np.ndarray:
         """Atomically, lane after lane: `change(lane, old bytes)` gives the new bytes; returns the old ones, uint8 (32, size)."""
 
     def barrier(self, address: int) -> Barrier:

@@ -1,0 +1,111 @@
+"""Release and acquire through a location in memory, for those who execute instructions: loads, stores, atomics and fences of several families.
+
+A release pattern on a location and an acquire pattern that reads from it order what stands before the one and behind the other (PTX ISA, Memory
+Consistency Model: Release and Acquire Patterns). A release is an instruction with `.release` or a fence and a strong write behind it; an acquire is
+an instruction with `.acquire` or a strong read and a fence behind it. Threads are executed one after another, so that a read reads from the
+last write: the location keeps the stamp of the pattern that this write belongs to. Stamps are what `Agent.release` gives.
+
+    wrote(lanes, "global", addresses, "release")     # st.release.gpu.global
+    read(lanes, "global", addresses, "acquire")      # ld.acquire.gpu.global
+    updated(lanes, "global", addresses, "acq_rel")   # atom.acq_rel.gpu.global
+    fenced(lanes, "acq_rel")                         # fence.acq_rel.gpu
+
+Scopes are not looked at here: a pair whose scopes do not hold each other is a race of the accesses themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cake_core.ptx.emulated import WINDOWS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from cake_core.ptx.emulated import Lanes
+
+#: Where stamps of locations are kept in a launch's state, and those of fences in a warp's.
+LOCATIONS, FENCES = ("orders", "locations"), ("orders", "fences")
+
+
+class _Fences:
+    """`released`: the stamp of the last releasing fence; `read`: stamps of locations that strong reads read from and no fence has acquired yet."""
+
+    __slots__ = ("read", "released")
+
+    def __init__(self) -> None:
+        self.released: Any = None
+        self.read: list[Any] = []
+
+
+def wrote(lanes: Lanes, space: str, addresses: np.ndarray, order: str) -> None:
+    """The active lanes wrote there. `order`: `weak`, `relaxed`, `release`."""
+    table = lanes.cta.launch.state(LOCATIONS, dict)
+    stamp = _released(lanes, order)
+    if stamp is None:
+        if table:
+            for place in _places(lanes, space, addresses):
+                table.pop(place, None)
+        return
+    for place in _places(lanes, space, addresses):
+        table[place] = (stamp,)
+
+
+def read(lanes: Lanes, space: str, addresses: np.ndarray, order: str) -> None:
+    """The active lanes read there. `order`: `weak`, `relaxed`, `acquire`."""
+    table = lanes.cta.launch.state(LOCATIONS, dict)
+    if order == "weak" or not table:
+        return
+    _acquired(lanes, [s for place in _places(lanes, space, addresses) for s in table.get(place, ())], order)
+
+
+def updated(lanes: Lanes, space: str, addresses: np.ndarray, order: str) -> None:
+    """The active lanes read and wrote there atomically. `order`: `relaxed`, `acquire`, `release`, `acq_rel`. A release sequence goes on through it:
+    who reads from it synchronises with the releases in front of it too."""
+    table = lanes.cta.launch.state(LOCATIONS, dict)
+    stamp = _released(lanes, order)
+    if stamp is None and not table:
+        return
+    places = _places(lanes, space, addresses)
+    _acquired(lanes, [s for place in places for s in table.get(place, ())], order)
+    if stamp is not None:
+        for place in places:
+            table[place] = (*table.get(place, ()), stamp)
+
+
+def fenced(lanes: Lanes, order: str) -> None:
+    """A fence between threads. `order`: `acquire`, `release`, `acq_rel`, `sc`."""
+    fences = lanes.state(FENCES, _Fences)
+    if order != "release":
+        for stamp in fences.read:
+            lanes.acquire(stamp)
+        fences.read.clear()
+    if order != "acquire":
+        fences.released = lanes.release()
+
+
+def _released(lanes: Lanes, order: str) -> Any:
+    """The stamp that a write carries; None: none."""
+    if order in ("release", "acq_rel"):
+        return lanes.release()
+    return None if order == "weak" else lanes.state(FENCES, _Fences).released
+
+
+def _acquired(lanes: Lanes, stamps: list[Any], order: str) -> None:
+    if order in ("acquire", "acq_rel"):
+        for stamp in stamps:
+            lanes.acquire(stamp)
+    elif stamps:
+        lanes.state(FENCES, _Fences).read += stamps
+
+
+def _places(lanes: Lanes, space: str, addresses: np.ndarray) -> set[tuple[int, int]]:
+    """Locations, one name each whatever the space they were addressed through: shared memory is its cluster's."""
+    window = WINDOWS["shared"]
+    out = set()
+    for address in addresses[lanes.active].tolist():
+        if space == "shared" or window <= address < window << 1:
+            out.add((id(lanes.cta.cluster[0]), address & window - 1))
+        else:
+            out.add((0, address))
+    return out
