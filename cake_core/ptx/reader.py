@@ -103,13 +103,17 @@ class Mark:
 @frozen
 class Entry:
     """One `.entry`. `params`: names and types in order; `symbols`: names outside of it, with their alignment; `threads`: of a CTA, where
-    `.reqntid` says so; `directives` in front of its body, as written."""
+    `.reqntid` says so; `directives` in front of its body, as written. `registers`: (type, name, count) as declared, count None of a single
+    one; `shared`: (name, alignment, bytes) of variables, bytes None where the launch gives them; `sizes`: (alignment, bytes) of each parameter."""
 
     name: str
     params: tuple[tuple[str, str], ...]
     symbols: dict[str, int]
     directives: tuple[str, ...]
     body: tuple[Statement | Mark, ...] = field(repr=False)
+    registers: tuple[tuple[str, str, int | None], ...] = ()
+    shared: tuple[tuple[str, int, int | None], ...] = ()
+    sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def threads(self) -> int | None:
@@ -126,14 +130,17 @@ _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
 _BRACES = re.compile(r"\{[^}]*\}")
 _STATEMENT = re.compile(r"(?:@(!?)(%[\w$]+)\s+)?([a-z][\w.:]*)(?=[\s;])")
 _MARK = re.compile(r"([A-Za-z_$%][\w$]*):$")
-_SYMBOL = re.compile(r"(?:\.(?:extern|visible|weak))?\s*\.(?:shared|global|const)\s+(?:\.align\s+(\d+)\s+)?\.\w+\s+([\w$]+)")
-_PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)\s+([\w$]+)")
+_SYMBOL = re.compile(r"(?:\.(?:extern|visible|weak))?\s*\.(shared|global|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?")
+_PARAM = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+);$")
+_NAMED = re.compile(r"(%?[\w$]+)(?:<(\d+)>)?$")
 _ENTRY = re.compile(r"(?:\.visible\s+)?\.entry\s+([\w$]+)")
 
 
 def read(text: str) -> Entry:
     """The only entry of a module. Raises PtxSyntaxError."""
     name, params, symbols, directives, body, inside = "", [], {}, [], [], False
+    registers, shared, sizes = [], [], {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("//")[0].strip() if "//" in raw else raw.strip()
         if not line:
@@ -156,14 +163,29 @@ def read(text: str) -> Entry:
                 raise PtxSyntaxError(number, "a second entry")
             name = e[1]
         elif (p := _PARAM.match(line)) is not None:
-            params.append((p[2], p[1]))
+            width = _bytes(p[2])
+            params.append((p[3], p[2]))
+            sizes[p[3]] = (int(p[1] or width), width * int(p[4] or 1))
         elif (s := _SYMBOL.match(line)) is not None:
-            symbols[s[2]] = int(s[1] or 1)
+            symbols[s[4]] = int(s[2] or 1)
+            if s[1] == "shared":
+                width = _bytes(s[3])
+                shared.append((s[4], int(s[2] or width), None if s[5] == "" else width * int(s[5] or 1)))
+        elif (r := _REGISTERS.match(line)) is not None:
+            for item in r[2].split(","):
+                if (n := _NAMED.match(item.strip())) is None:
+                    raise PtxSyntaxError(number, f"'{item.strip()}' names no register")
+                registers.append((r[1], n[1], int(n[2]) if n[2] else None))
         elif line[0] == "." and name and not inside:
             directives.append(line)
     if not name:
         raise PtxSyntaxError(1, "there is no entry")
-    return Entry(name, tuple(params), symbols, tuple(directives), tuple(body))
+    return Entry(name, tuple(params), symbols, tuple(directives), tuple(body), tuple(registers), tuple(shared), sizes)
+
+
+def _bytes(type: str) -> int:
+    """The size of a type: its name ends in its width."""
+    return max(int(re.search(r"\d+$", type)[0]) // 8, 1) if type[-1].isdigit() else 1
 
 
 # --- operands ------------------------------------------------------------------------------------------------------
