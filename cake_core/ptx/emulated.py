@@ -97,6 +97,11 @@ class Coder(Protocol):
     def meets(self, mask: Operand | None = None) -> None:
         """The lanes of `mask` (None: all of the warp that have not ended) execute this together: those that come first wait for the others."""
 
+    def holds(self, operands: Sequence[Operand]) -> Callable[[Lanes, str], None]:
+        """For registers that an engine reads or writes after the instruction: called with a text, it says who has them; until it is called with ''
+        again, an instruction of these lanes that reads or writes one of them is a finding (`emulate/race`). What the instruction that asks for
+        `holds` reads and writes through its own coder is none."""
+
     def unsupported(self, why: str) -> Exception:
         """To be raised: `why` is what of this form is not covered."""
 
@@ -207,7 +212,8 @@ class Lanes(Agent, Protocol):
 
     def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async") -> Job:
         """Gives work to an engine: it is done at some time from now on, after what the queue was given before (None: in any order). The agent that
-        `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen."""
+        `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen. Work for several warps
+        acquires the stamps that the others released: with them comes what those had fenced."""
 
     def state(self, key: Hashable, make: Callable[[], T]) -> T:
         """What a family keeps of this warp."""
@@ -225,7 +231,8 @@ class Cta(Protocol):
         """The named barrier `number`."""
 
     def state(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What a family keeps of this CTA: tensor memory, for one. An object with a method `ended(cta)` is asked for leaks at the CTA's end."""
+        """What a family keeps of this CTA: tensor memory, for one. An object with a method `ended(cta)` is asked for leaks at the CTA's end: it returns
+        texts, each a finding `emulate/unfinished`."""
 
     def memory(self, name: str, size: int) -> Memory:
         """A memory of this CTA beside shared memory, of `size` bytes; made at the first call."""
