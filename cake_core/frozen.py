@@ -1,4 +1,4 @@
-"""`@frozen`: a frozen dataclass whose class costs a sixth of what `@dataclass(frozen=True, slots=True)` costs.
+"""`@frozen`: a frozen dataclass whose class costs a tenth of what `@dataclass(frozen=True, slots=True)` costs; `@thawed`: one that can change.
 
 `dataclass` writes six methods of each class as text and compiles them when the module is imported. A command that runs for
 some tenths of a second imports some hundred such classes and makes a few objects of most. Here the standard `dataclass` still
@@ -22,26 +22,44 @@ _SET, _FACTORY, _DEFAULT, _MISSING = "_set_{}", "_factory_{}", "_default_{}", "_
 
 
 @dataclass_transform(frozen_default=True)
-def frozen(cls: type | None = None, /, *, slots: bool = True, kw_only: bool = False, order: bool = False):
-    """As `dataclass(frozen=True, slots=slots, kw_only=kw_only, order=order)`. Methods that the class defines stay its own."""
-    return _made(cls, slots, kw_only, order) if cls is not None else lambda cls: _made(cls, slots, kw_only, order)
+def frozen(cls: type | None = None, /, *, slots: bool = True, kw_only: bool = False, eq: bool = True, order: bool = False):
+    """As `dataclass(frozen=True, slots=slots, kw_only=kw_only, eq=eq, order=order)`. Methods that the class defines stay its own."""
+
+    def make(cls: type) -> type:
+        with _taken_for_thawed(cls):
+            made, key = _gathered(cls, slots, kw_only)
+        made.__dataclass_params__.frozen = True
+        methods = _SHARED | ({"__eq__": _equal(key), "__hash__": _hash(key)} if eq else {})
+        if order:
+            methods |= {name: _ordered(name, key) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
+        return _with(made, cls, methods | (_STATE if slots else {}))
+
+    return make if cls is None else make(cls)
 
 
-def _made(cls: type, slots: bool, kw_only: bool, order: bool) -> type:
-    own = cls.__dict__.keys()
+@dataclass_transform()
+def thawed(cls: type | None = None, /, *, eq: bool = True):
+    """As `dataclass(slots=True, eq=eq)`: objects that change. Methods that the class defines stay its own."""
+
+    def make(cls: type) -> type:
+        made, key = _gathered(cls, True, False)
+        return _with(made, cls, {"__repr__": _repr} | ({"__eq__": _equal(key), "__hash__": None} if eq else {}))
+
+    return make if cls is None else make(cls)
+
+
+def _gathered(cls: type, slots: bool, kw_only: bool) -> tuple[type, Callable[[object], tuple]]:
+    """The class with its fields, and what compares its objects."""
     if cls.__doc__ is None:
         cls.__doc__ = cls.__name__  # `dataclass` would look up the signature for it
-    with _taken_for_thawed(cls):
-        made = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
-    made.__dataclass_params__.frozen = True
-    key = _key([f.name for f in fields(made) if f.compare])
-    methods = _SHARED | {"__eq__": _equal(key), "__hash__": _hash(key), "__init__": _first_init(made)}
-    if order:
-        methods |= {name: _ordered(name, key) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
-    if slots:
-        methods |= _STATE
-    for name, method in methods.items():
-        if name not in own:
+    made = dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+    return made, _key([f.name for f in fields(made) if f.compare])
+
+
+def _with(made: type, cls: type, methods: dict[str, Callable | None]) -> type:
+    """With methods, those of `cls` itself excepted."""
+    for name, method in (methods | {"__init__": _first_init(made)}).items():
+        if name not in cls.__dict__:
             setattr(made, name, method)
     return made
 
@@ -164,7 +182,7 @@ def _filled(self, cls: type, args: tuple, given: dict) -> bool:
 
 
 def _init(cls: type) -> Callable:
-    """`__init__(self, field, .., *, field, ..)`, which sets the slots past `__setattr__`."""
+    """`__init__(self, field, .., *, field, ..)`, which sets the slots of a frozen class past its `__setattr__`."""
     names, positional, named, body = {_MISSING: MISSING}, [], [], []
     for f in fields(cls):
         factory, default = f.default_factory is not MISSING, f.default is not MISSING
@@ -179,8 +197,11 @@ def _init(cls: type) -> Callable:
             given = f"{f.name}={_MISSING}" if factory else f"{f.name}={_DEFAULT.format(f.name)}" if default else f.name
             (named if f.kw_only else positional).append(given)
         if f.init or factory or default:
-            names[_SET.format(f.name)] = _setter(cls, f.name)
-            body.append(f"{_SET.format(f.name)}(self, {value})")
+            if cls.__dataclass_params__.frozen:
+                names[_SET.format(f.name)] = _setter(cls, f.name)
+                body.append(f"{_SET.format(f.name)}(self, {value})")
+            else:
+                body.append(f"self.{f.name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     parameters = ", ".join(("self", *positional, *(["*"] if named else []), *named))

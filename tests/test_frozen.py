@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, i
 
 import pytest
 
-from cake_core.frozen import FEW, frozen
+from cake_core.frozen import FEW, frozen, thawed
 
 
 @frozen
@@ -146,9 +146,7 @@ def test_init_is_compiled_where_objects_are_many():
     assert Late(FEW).x == FEW and Late.__init__ is not first and Late(x=3).x == 3 and [m.x for m in made] == list(range(FEW))
 
 
-@pytest.mark.parametrize(
-    "base, decorate", [(Pair, dataclass(frozen=True)), (PlainPair, frozen), (Pair, frozen), (PlainPair, dataclass(frozen=True))]
-)
+@pytest.mark.parametrize("base, decorate", [(Pair, dataclass(frozen=True)), (PlainPair, frozen), (Pair, frozen), (PlainPair, dataclass(frozen=True))])
 def test_either_inherits_from_either(base, decorate):
     """A plugin's class may be a plain one."""
 
@@ -178,3 +176,44 @@ def test_without_slots_there_is_room_for_more():
     assert Open().x == 3 and vars(Open(x=4)) == {"x": 4}
     assert [Open(x=i).x for i in range(FEW + 2)] == list(range(FEW + 2))
     assert copy.deepcopy(Open(x=5)) == Open(x=5)
+
+
+@thawed
+class Count:
+    of: str
+    n: int = 0
+    seen: list = field(default_factory=list)
+    _left: int = field(init=False, default=3)
+
+
+@dataclass(slots=True)
+class PlainCount:
+    of: str
+    n: int = 0
+    seen: list = field(default_factory=list)
+    _left: int = field(init=False, default=3)
+
+
+@pytest.mark.parametrize("cls", [Count, PlainCount], ids=["thawed", "dataclass"])
+def test_what_is_thawed_changes_and_is_compared_by_its_fields(cls):
+    for i in range(FEW + 3):
+        x = cls("a", n=i)
+        x.n += 1
+        assert x == cls("a", i + 1) and x != cls("b", i + 1) and x != ("a", i + 1, [], 3) and (x.seen, x._left) == ([], 3)
+    assert repr(cls("a")) == f"{cls.__qualname__}(of='a', n=0, seen=[], _left=3)" and replace(cls("a"), n=2).n == 2
+    assert not hasattr(cls("a"), "__dict__") and copy.deepcopy(cls("a", 2)) == cls("a", 2)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(cls("a"))
+    with pytest.raises(TypeError):
+        cls("a", 1, [], 3)
+    with pytest.raises(AttributeError):
+        cls("a").other = 1
+
+
+@pytest.mark.parametrize("decorate", [frozen(eq=False), thawed(eq=False)])
+def test_without_comparison_each_object_is_one(decorate):
+    @decorate
+    class One:
+        x: int
+
+    assert One(1) != One(1) and len({One(1), One(1)}) == 2 and repr(One(1)).endswith("One(x=1)")

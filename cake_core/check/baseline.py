@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from cake_core.check.suppressions import refusal
 from cake_core.diagnostics import Diagnostic, fail
+from cake_core.frozen import thawed
 from cake_core.rules import Rulebook
 from cake_core.source import Span
 
@@ -25,7 +26,7 @@ NAME = "cake-baseline.json"
 MAX_BYTES = 4 * 1024 * 1024
 
 
-@dataclass(slots=True)
+@thawed
 class Baseline:
     """`counts`: findings by text and rule; `seen`: what was found of texts that were looked at whole."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Effect
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Kernel, Stmt
 from cake_core.ir.plan import Plan, RolePlan, read_plan
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.groups import warps_of
 
 
-@dataclass(slots=True)
+@thawed
 class Subject:
     kernel: Kernel
     registry: object

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import click
@@ -15,6 +15,7 @@ from cake_core.cli.judged import Judged, rule_options
 from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, progress, read_source, suppressed_lines
 from cake_core.cli.proofs import explanation_of, print_explanations, proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity, Suppressed
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Target
 
 EPILOG = """\b
@@ -85,7 +86,7 @@ def command(files, arch, settings, explain_proof, baseline, write_baseline, prun
     return exits.code_of(findings)
 
 
-@dataclass(slots=True)
+@thawed
 class Checked:
     """One text: its findings, those that are let pass, and what is proved. `whole`: every kernel was checked for every target, and none has an
     error, so that what was not found is not there."""

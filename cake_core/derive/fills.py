@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.diagnostics import Related, fail
 from cake_core.effects import Access, BySignal, Effect, Mode, Rendezvous
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Attr, Block, Expr, Index, Int, Name, Op, Pipeline, Role, Stmt
 from cake_core.ir.places import root
@@ -157,7 +157,7 @@ class Fills:
         )
 
 
-@dataclass(slots=True)
+@thawed
 class _Fill:
     """One slot between its `acquire` and its `commit`."""
 

@@ -5,12 +5,13 @@ At a role's end nothing may be held.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import product
 
 from cake_core.derive.guards import item_guards
 from cake_core.diagnostics import Sink
+from cake_core.frozen import thawed
 from cake_core.ir.flow import Loops, Positions, decide, walk
 from cake_core.ir.nodes import Block, Expr, For, Group, If, Name, Op, Role, Stmt, While
 from cake_core.ir.types import Level, Scalar
@@ -26,7 +27,7 @@ TOKEN = ("take", "pass")  # the one token of a turn counts as a slot
 Held = dict[str, tuple[int, int]]
 
 
-@dataclass(slots=True)
+@thawed
 class HeldSlots:
     """The interval held before each `drain` and each statement that is `watched` (by identity of the statement), and the findings."""
 

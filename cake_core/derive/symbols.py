@@ -8,10 +8,10 @@ order in which the condition needs them. So two roles that do the same get the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from cake_core.effects import Access, Mode
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.aliases import declared_mates
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
@@ -134,7 +134,7 @@ def _mapped(e: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     return e
 
 
-@dataclass(slots=True)
+@thawed
 class Follower:
     """Follows one role. `apart`: whether a statement goes by what may differ among roles."""
 

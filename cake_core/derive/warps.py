@@ -3,11 +3,11 @@ groups where a word on the header acts on whole groups."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Sink, fail
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Int, Kernel, Role
 from cake_core.ir.plan import integer
 
@@ -22,7 +22,7 @@ class Placed:
     pad: int
 
 
-@dataclass(slots=True)
+@thawed
 class NamedBarriers:
     """Ids of named barriers, handed out from 1 in the order in which they are asked for; 0 is the whole CTA's."""
 

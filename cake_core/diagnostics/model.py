@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.source import Span
 
 
@@ -95,7 +95,7 @@ def fail(code: str, message: str, span: Span | None = None, **details) -> CakeEr
     return CakeError(Diagnostic(code, message, span, **details))
 
 
-@dataclass(slots=True)
+@thawed
 class Sink:
     """Collects findings so that one run reports several."""
 

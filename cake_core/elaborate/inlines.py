@@ -9,11 +9,11 @@ evaluated once, in front of the block.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.elaborate.scope import suggestion
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
@@ -85,7 +85,7 @@ def bound_by(s: Stmt) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(slots=True)
+@thawed
 class _Expander:
     verbs: frozenset[str]
     item: Callable[[For], tuple[str, ...]]

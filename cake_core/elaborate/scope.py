@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.diagnostics import CakeError, Related, fail
 from cake_core.diagnostics.near import get_close_matches
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Expr, Node
 from cake_core.ir.types import Type, Unknown
 from cake_core.source import Span
@@ -36,7 +36,7 @@ class Symbol:
     formula: Expr | None = None
 
 
-@dataclass(slots=True)
+@thawed
 class Scope:
     parent: Scope | None = None
     names: dict[str, Symbol] = field(default_factory=dict)

@@ -8,9 +8,10 @@ Programming Guide, Compute Capability 5.x and later, Shared Memory). A matrix of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts.schema import Extent, Region
+from cake_core.frozen import frozen
 from cake_core.ir import swizzle
 from cake_core.ir.nodes import Int
 from cake_core.ir.plan import BufferPlan
@@ -53,7 +54,7 @@ class Arithmetic:
         return a % b
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thread:
     """What a layout asks of a context: the place of one thread of an instance."""
 

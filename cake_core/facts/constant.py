@@ -6,9 +6,8 @@ what registers hold is each role's, and each thread's, own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.effects import Access, Mode
+from cake_core.frozen import frozen
 from cake_core.ir.build import COMPARISONS, INTEGER_CALLS
 from cake_core.ir.nodes import Attr, Binary, Bool, Call, Cond, Expr, Index, Int, Kernel, Name, Option, Unary
 from cake_core.ir.places import root
@@ -17,7 +16,7 @@ from cake_core.ir.types import U32, Scalar, Tile, Type, Value
 from cake_core.ir.visit import calls
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Constant:
     """For one kernel. `inputs`: its tensors that no one writes."""
 

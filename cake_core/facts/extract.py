@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
@@ -41,6 +41,7 @@ from cake_core.facts.schema import (
     WithGroup,
 )
 from cake_core.facts.special import Made, Masked, specials
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import nodes as ir
 from cake_core.ir.build import lift
 from cake_core.ir.flow import conjuncts, walk
@@ -95,7 +96,7 @@ def _tensor(p: ir.Param, reader: _Reader) -> Tensor:
     return Tensor(p.name, p.mode, t.elem.bits if isinstance(t, Tile) else 0, shape, p.span)
 
 
-@dataclass(slots=True)
+@thawed
 class _Reader:
     kernel: Kernel
     registry: object
@@ -159,7 +160,7 @@ def _index_type(s: For) -> Scalar | None:
     return Scalar(types[0].elem, max(t.level for t in types)) if types else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadNames:
     """By identity of a call, the name that stands for its value; and what gives the names their values."""
 
@@ -174,7 +175,7 @@ LONGEST = 400
 _WORDS = {Let: "let", Var: "var", Assign: "="}
 
 
-@dataclass(slots=True)
+@thawed
 class _Scope:
     """Reads statements of one block. `env`: what names stand for; `variables`: names that events set."""
 

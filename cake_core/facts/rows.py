@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -39,7 +39,7 @@ from cake_core.facts.schema import (
     WithGroup,
 )
 from cake_core.facts.sectors import run
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.build import lift, mul
 from cake_core.ir.nodes import Int
 from cake_core.ir.plan import Placed, Plan, RolePlan
@@ -56,7 +56,7 @@ class Site:
     act: Act | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(eq=False)
 class Row:
     """One fact. `values` by column: int, bool, str, an `Expr`, the id of another row, a tuple of these, or None. Rows are
     themselves: two are equal if they are one. `site`: of what happens."""
@@ -75,7 +75,7 @@ class Row:
         return f"{self.span.line}:{self.span.column}" if self.span.line else ""
 
 
-@dataclass(slots=True)
+@thawed
 class Rows:
     """All rows of one kernel; a relation's in the order of the text. `facts`: what they were written from."""
 
@@ -240,7 +240,7 @@ class _Around:
     loaded: bool = False
 
 
-@dataclass(slots=True)
+@thawed
 class _Order:
     """Walks blocks in text order."""
 

@@ -8,11 +8,11 @@ read may be any store. A comparison of a NaN is false, so what is only compared 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from math import isinf
 
 from cake_core import effects as declared
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import nodes as ir
 from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, Float, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
 from cake_core.ir.places import root
@@ -84,7 +84,7 @@ def _writes(x, registry) -> bool:
     return False
 
 
-@dataclass(slots=True)
+@thawed
 class _Flow:
     registry: object
     buffers: Mapping[str, tuple[int, ...]]  # shapes of those in shared memory

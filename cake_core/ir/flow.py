@@ -8,10 +8,10 @@ of hashable values), how a block changes it, how two states join, and a widening
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Assign, Binary, Block, Bool, Expr, For, Group, If, Inline, Int, Let, Name, Role, Stmt, Unary, Var, While
 from cake_core.ir.places import names, root
@@ -163,7 +163,7 @@ class Facts:
     guards: frozenset[str | Expr]
 
 
-@dataclass(slots=True)
+@thawed
 class Loops(Generic[State]):
     """Follows loops for one analysis. Results are kept: a loop met again in the same state is not followed again."""
 

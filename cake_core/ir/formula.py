@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.diagnostics import fail
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Float, Index, Int, Name, Unary
 from cake_core.ir.printer import expr_text
 from cake_core.source import Span
-
 
 #: Largest formula: lets are written out, so that a chain of them grows fast. The runtime reads none that nests deeper.
 LARGEST = 4096
@@ -25,7 +23,7 @@ def formula(expr: Expr, lets: dict[str, Expr], params: frozenset[str], inputs: f
     return _Writer(lets, params, expr.span, inputs).write(expr, 0)
 
 
-@dataclass(slots=True)
+@thawed
 class _Writer:
     lets: dict[str, Expr]
     params: frozenset[str]

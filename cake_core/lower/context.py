@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import fail
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Declaration, Expr
 from cake_core.ir.places import Place, root
 from cake_core.ir.plan import Plan
@@ -21,7 +22,7 @@ from cake_core.source import Span
 Bound = Operand | Fragment | Held
 
 
-@dataclass(slots=True)
+@thawed
 class Context:
     """`names`: scalars, fragments and named values in scope. `mutable`: registers that change (variables, fragments), which
     a `let` must copy. `warps`, `lane`, `warp`, `thread`: of the instance at hand; before and after the roles, of the CTA."""

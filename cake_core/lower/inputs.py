@@ -7,10 +7,11 @@ use. Then one pointer a tensor that is accessed by address. Then every scalar pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.artifact import EntryParamInfo, ParamInfo, TensorMapInfo
 from cake_core.diagnostics import fail
+from cake_core.frozen import thawed
 from cake_core.ir.formula import formula
 from cake_core.ir.nodes import Kernel, Param
 from cake_core.ptx.builder import Addr, Builder, Operand, Reg, Sym
@@ -31,7 +32,7 @@ SCALARS = {
 TENSOR_ALIGN = 16
 
 
-@dataclass(slots=True)
+@thawed
 class Inputs:
     """Hands out registers for parameters while the body is written, and the entry's parameter list when it is done."""
 

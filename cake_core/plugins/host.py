@@ -12,12 +12,13 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pluggy
 
 from cake_core.diagnostics import fail
 from cake_core.diagnostics.near import get_close_matches
+from cake_core.frozen import thawed
 from cake_core.plugins import hookspecs, index
 from cake_core.plugins.entries import Entry, canonical, find_entries
 from cake_core.plugins.offers import RETURNS, BadOffer, effects_alone, hook_of, offers
@@ -33,7 +34,7 @@ LOAD = "CAKE_LOAD_PLUGINS"
 HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("cake_"))
 
 
-@dataclass(slots=True, eq=False)
+@thawed(eq=False)
 class _Loading:
     """A plugin on its way: its record and what it offers, (kind, name) to object.
 

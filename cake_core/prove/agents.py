@@ -9,8 +9,6 @@ for they may run ahead. Each CTA of the cluster has its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cake_core.facts.inline import inline
 from cake_core.facts.schema import (
     Access,
@@ -30,6 +28,7 @@ from cake_core.facts.schema import (
     events,
     walk,
 )
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int, Name
 from cake_core.ir.places import names
 
@@ -37,7 +36,7 @@ from cake_core.ir.places import names
 Constants = dict[str, Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agent:
     """`warps` that the agent stands for; `first`: whether the leader is in it. `apart`: it is the leading lane of a warp, or the 31 others.
     `warp`: the number of the one warp that it is, where each warp behind the first is an agent."""

@@ -8,8 +8,8 @@ one question stands for all of its kind. Nothing is assumed: every permutation i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from cake_core.frozen import frozen
 from cake_core.prove.protocol import Barrier, Protocol, Stream
 from cake_core.prove.text import Key
 from cake_core.prove.walk import Run
@@ -18,7 +18,7 @@ from cake_core.prove.walk import Run
 MOST = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Permutation:
     agents: tuple[int, ...]  # by number, in the order of the protocol's runs
     ctas: tuple[int, ...]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access
+from cake_core.frozen import thawed
 from cake_core.prove import setup
 from cake_core.prove.beside import Beside
 from cake_core.prove.effort import SOLVER, asked
@@ -50,7 +51,7 @@ from cake_core.source import Span
 OTHERS = (1, 3, 5)
 
 
-@dataclass(slots=True)
+@thawed
 class Answers:
     """Answers for one kernel. Its cuts are made when the first question comes; a text that is outside of the method is unknown, with the reason."""
 

@@ -12,8 +12,9 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from cake_core.frozen import thawed
 
 
 def cores() -> int:
@@ -24,7 +25,7 @@ def cores() -> int:
     return min(len(os.sched_getaffinity(0)), 2) if hasattr(os, "sched_getaffinity") else 1
 
 
-@dataclass(slots=True)
+@thawed
 class Beside:
     """One end of the line between two processes. `half`: 0 in the process that asks, 1 in its copy."""
 

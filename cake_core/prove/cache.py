@@ -11,10 +11,12 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from cake_core.frozen import thawed
 
 #: Kernels that are kept; the oldest go first.
 MOST = 512
@@ -59,7 +61,7 @@ def _sum(questions: list[str]) -> str:
     return hashlib.sha256("\n".join(questions).encode()).hexdigest()
 
 
-@dataclass(slots=True)
+@thawed
 class Proofs:
     """Questions about one kernel that were answered by a proof. `content`: its facts as text."""
 

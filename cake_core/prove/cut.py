@@ -10,17 +10,18 @@ A position is a place of the agent's text and the iterations of the loops around
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
 from cake_core.facts.schema import Drain
+from cake_core.frozen import thawed
 from cake_core.prove.numbers import ZERO
 from cake_core.prove.protocol import Barrier, Protocol, Stream
 from cake_core.prove.text import Key
 from cake_core.prove.walk import Run, Site
 
 
-@dataclass(slots=True)
+@thawed
 class Cut:
     """Positions of all agents. A question about few of them may leave the others out: what these have not done then hinders no one,
     so there are more cuts, never fewer, and what has none among them has none at all."""
@@ -200,7 +201,7 @@ def renaming(run: Run, suffix: str) -> list:
     return [(i, smt.Int(n + suffix)) for n, i in run.iterations.items()]
 
 
-@dataclass(slots=True)
+@thawed
 class Moment:
     """One past execution of a place, for what it started: its own iterations, and what was counted in front of it."""
 

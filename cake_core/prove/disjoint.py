@@ -11,9 +11,10 @@ counterexamples.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts.schema import Access, Extent, Tensor
+from cake_core.frozen import frozen, thawed
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, equal
 from cake_core.prove.quantities import Choice, Element, Env, Free, Quantities, Quotient
@@ -27,7 +28,7 @@ class Apart(Exception):
     """The two can't both be."""
 
 
-@dataclass(slots=True)
+@thawed
 class Twins:
     """What is known to be equal of two executions: atoms of the one and of the other. Constants of the kernel are equal by themselves."""
 
@@ -171,7 +172,7 @@ def _multiples(p: Poly, c: int) -> tuple[Poly, Poly]:
 # --- two executions ------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@thawed
 class Second:
     """The numbers of the other execution: every atom that is no constant of the kernel has a copy."""
 
@@ -216,7 +217,7 @@ class Second:
         return self.names[name]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Two accesses of a tensor, each at a place of its text."""
 

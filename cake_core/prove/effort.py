@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from cake_core.frozen import thawed
 
 if TYPE_CHECKING:
     from cake_core import smt
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 CLOSED, LINEAR, SOLVER = "closed", "linear", "solver"
 
 
-@dataclass(slots=True)
+@thawed
 class Effort:
     """`questions`: of rules, by how they were settled. `checks`: of the solver; `steps`: all of them (z3's `rlimit`); `most`: the largest of one."""
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from math import prod
 
 from cake_core import smt
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Binary, Call, Index, Name
 from cake_core.prove.effort import LINEAR, SOLVER, check
 from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, denied, equal, implied, leaves
@@ -31,7 +32,7 @@ class Follows(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """`values`: of atoms, where it does not follow. `loose`: variables that the answer no rests on, of which less is known than is so."""
 
@@ -43,7 +44,7 @@ class Decision:
 YES = Decision(Follows.YES)
 
 
-@dataclass(slots=True)
+@thawed
 class Entailment:
     quantities: Quantities
     _done: dict[tuple, Decision] = field(default_factory=dict)
@@ -133,7 +134,7 @@ def _solver(logic: str, text: str, context: smt.Context | None = None, tactics: 
     return s
 
 
-@dataclass(slots=True)
+@thawed
 class _Question:
     """One question: conditions of which none may be kept all together. `definitions`: of the atoms that they meet."""
 

@@ -7,9 +7,10 @@ a product of an iteration is linear, and the first few sums are numbers.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
+from cake_core.frozen import thawed
 from cake_core.prove.numbers import literal
 from cake_core.prove.sums import Family, Sums
 
@@ -23,7 +24,7 @@ LINEAR = frozenset({smt.ADD, smt.UMINUS, smt.ITE, smt.EQ, smt.LE, smt.GE, smt.LT
 Known = list[tuple[smt.Term, smt.Term]]
 
 
-@dataclass(slots=True)
+@thawed
 class Exact:
     """Of the opaque values and sums `met` in some formulas."""
 

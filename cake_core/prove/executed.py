@@ -6,10 +6,11 @@ machine does not know which lanes touch what (docs/machine.md), and every other 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Event
+from cake_core.frozen import thawed
 from cake_core.machine import Fault, Kind, MachineError, Scenario, Site, explore, scenarios_of
 from cake_core.prove.text import Unanalysed
 from cake_core.rules.predicates import Answer, Standing
@@ -26,7 +27,7 @@ FOLLOWS = (*PHASES, Kind.DEADLOCK, Kind.ASYNC, Kind.IN_FLIGHT)
 ONE_COUNT = "count the barrier's waits, or its arrivals, in one variable that no loop sets back, and take stage and parity from it"
 
 
-@dataclass(slots=True)
+@thawed
 class Executed:
     """Runs of one kernel, made when the first question comes. `unknown`: what keeps the method from speaking of it."""
 

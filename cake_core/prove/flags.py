@@ -9,11 +9,11 @@ for granted, and what is decided by the value of a flag in another way, as by wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cake_core.effects import Mode
 from cake_core.facts import Row
 from cake_core.facts.schema import Access, Block, Event, Facts, Loop, While, events, walk
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Binary, Expr, Int, Name
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
@@ -81,7 +81,7 @@ def _all(lists: list) -> Iterator[tuple[Spot, ...]]:
             yield x, *others
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Matched(Pair):
     """A write and a read, and the flags that the one's CTA releases and the other's acquires."""
 
@@ -171,7 +171,7 @@ def _numbered(places: Places, r: Row, number: Expr, count: Expr, memory: Memory)
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbered(Pair):
     """Two releases of a flag by who has one number: they are one CTA's, in one turn of the loops around."""
 

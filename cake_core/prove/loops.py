@@ -9,10 +9,11 @@ search     anything else: opaque, and equal where the texts are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from cake_core import smt
+from cake_core.frozen import thawed
 from cake_core.ir.ranges import ANY
 from cake_core.prove.numbers import HEAD, OPAQUE, ZERO, literal
 from cake_core.prove.sums import Sums
@@ -33,7 +34,7 @@ class Kept(Enum):
     LATER = "when the counter has gone so far, and what it was until then"
 
 
-@dataclass(slots=True)
+@thawed
 class Closing:
     """`heads`: a symbol for the value of each key at the head of iteration `index`; `after`: behind one pass of the body, in terms of them."""
 

@@ -6,11 +6,12 @@ None of them speaks of order: each is a statement about one place of the text, u
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import gcd
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Tensor, Wait
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.build import lift
 from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Option, Unary
 from cake_core.ir.printer import expr_text
@@ -28,7 +29,7 @@ TENSOR_ALIGNMENT = 16
 STEP, START = 8, 2**30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bound:
     """A number that has to be in 0 .. `extent` - `size`. `what` it is, and what it is of."""
 
@@ -39,7 +40,7 @@ class Bound:
     of: str
 
 
-@dataclass(slots=True)
+@thawed
 class Memory:
     """Answers for one kernel. Its places are walked when the first question comes, and anew with more care when one is not decided."""
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
 from cake_core.facts.schema import Facts
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Index, Int, Name, Option, Unary
 from cake_core.ir.printer import expr_text
@@ -42,7 +43,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-@dataclass(slots=True)
+@thawed
 class Mentioned:
     """Names of unknowns and of functions in terms, remembered for each part of a term."""
 
@@ -87,7 +88,7 @@ def literal(t: smt.Term) -> int | None:
     return t.value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Num:
     """A term and the range that its value surely lies in."""
 
@@ -102,7 +103,7 @@ class Num:
 Env = dict[str, Num]
 
 
-@dataclass(slots=True)
+@thawed
 class Numbers:
     """Terms over the parameters of one kernel. `known`: what holds of them and of the opaque values met so far."""
 

@@ -8,9 +8,10 @@ parameters that hold in front of the loop and are kept by its body.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFacts, Set, While, events
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.places import names
 from cake_core.ir.ranges import ANY, Range
@@ -22,7 +23,7 @@ from cake_core.prove.quantities import UNSIGNED, WORD, Env, Free, Quantities, un
 Asked = tuple[tuple[Expr, Env, tuple[Condition, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """A place of the text. `path`: what holds there. `asked`: bounds and conditions around it, those that no place in front has."""
 
@@ -32,7 +33,7 @@ class Spot:
     asked: Asked
 
 
-@dataclass(slots=True)
+@thawed
 class Places:
     """All spots of a kernel, by event. `wanted`: variables of which loops are asked for bounds by parameters too."""
 
@@ -63,7 +64,7 @@ class Places:
         return new
 
 
-@dataclass(slots=True)
+@thawed
 class _Walker:
     places: Places
     role: RoleFacts | None

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
+from cake_core.frozen import frozen
+
 Monomial = tuple[str, ...]  # its factors in order, () for 1
 
 
@@ -99,24 +101,24 @@ def _without(m: Monomial, by: Monomial) -> Monomial:
 # --- conditions --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AtLeast:
     """`poly` >= 0."""
 
     poly: Poly
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class All:
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Any:
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opaque:
     """A condition that nothing is known of, but that it is the same wherever it has the same name."""
 

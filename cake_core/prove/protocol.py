@@ -7,11 +7,12 @@ that the text's stage and parity are those of the ordinal. What is not in this f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
 from cake_core.effects import Issuer, Mode, Proxy
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Facts, Meet, Wait, WithBytes, WithGroup
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Int
 from cake_core.prove.agents import Agent
 from cake_core.prove.numbers import literal
@@ -20,7 +21,7 @@ from cake_core.prove.text import Key, Unanalysed, arrival, copied, meeting, reac
 from cake_core.prove.walk import Run, Site
 
 
-@dataclass(slots=True)
+@thawed
 class Stream:
     """What one agent does to one barrier, counted by `key`. `weight`: arrivals a time; of a copy: bytes."""
 
@@ -32,7 +33,7 @@ class Stream:
     expects: int = 0  # bytes announced with an arrival
 
 
-@dataclass(slots=True)
+@thawed
 class Barrier:
     """One barrier array of one CTA, or a named barrier, or a meeting of all. `credit`: by waiter, how many phases behind its
     ordinal the phase lies that it waits for, in units of stages."""
@@ -65,7 +66,7 @@ class Barrier:
         return f"'{self.name}'"
 
 
-@dataclass(slots=True)
+@thawed
 class Protocol:
     facts: Facts
     sums: Sums

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cake_core.facts import Row, Rows
+from cake_core.frozen import thawed
 from cake_core.ir.printer import expr_text
 from cake_core.prove.cache import Proofs
 from cake_core.prove.effort import asked
@@ -25,7 +25,7 @@ ADDRESSES = frozenset({"in_bounds", "fits", "aligned", "disjoint", "bank_degree"
 ORDER = frozenset({"deadlock_free", "ordered", "completes", "phase_safe", "drained", "written"})
 
 
-@dataclass(slots=True)
+@thawed
 class Prover:
     """Answers for one kernel. `rules`: those that will ask; with two `cores` copies of this process prove a part of what they ask."""
 

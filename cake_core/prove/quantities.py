@@ -8,9 +8,10 @@ atom q with 0 <= a - b*q < b, a choice (`min`, `clamp`, `c ? a : b`) one with it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts.schema import Facts
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import ranges
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Index, Int, Name, Unary
 from cake_core.ir.printer import expr_text
@@ -32,7 +33,7 @@ def word_of(e: Expr) -> Range:
     return UNSIGNED if unsigned(e) else WORD
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quotient:
     """The floor of `over` / `by`, where `by` is positive and never less than 0; `rest`: the atom of the remainder."""
 
@@ -41,14 +42,14 @@ class Quotient:
     rest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One of several values, each under its condition; one of these holds."""
 
     cases: tuple[tuple[Condition, Poly], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """Of an input tensor."""
 
@@ -56,7 +57,7 @@ class Element:
     at: tuple[Poly, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Free:
     """A number as such: a parameter, an iteration. `loose`: one of which less is known than is so; `carried`: a variable's, at the
     head of a loop that changes it; `counts`: whose remainder by any constant can be any."""
@@ -69,7 +70,7 @@ class Free:
 Atom = Quotient | Choice | Element | Free
 
 
-@dataclass(slots=True)
+@thawed
 class Quantities:
     """`known`: what holds of parameters. `texts`: atoms as a person knows them."""
 

@@ -9,17 +9,18 @@ is asked of the cuts (`states.stale`); docs/proof.md has the argument.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from cake_core.effects import Mode
 from cake_core.facts.inline import inline
 from cake_core.facts.schema import Access, Block, By, Event, Facts, Loop, Region, RoleFacts, While, WithBytes, WithGroup, events
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Expr, Int, Name
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """One variable of one role, as one of its events stores it into one element of `cta`'s shared memory: each trip of `loop` once."""
 
@@ -41,7 +42,7 @@ class Sent:
         return name if self.role.plan.on is not None else f"{name}@{cta}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Talk:
     """A loop of one role and what its values are called: `sends`, by event, the variables that are sent there; `hears`, by event and variable,
     what is received. `test`: the loop's condition with what was sent in place of variables; None where it asks something else too."""
@@ -55,7 +56,7 @@ class Talk:
         return {v: t for by in self.sends.values() for v, t in by.items()} | {v: s.text(cta) for (_, v), s in self.hears.items()}
 
 
-@dataclass(slots=True)
+@thawed
 class Talks:
     """The talks of one kernel."""
 

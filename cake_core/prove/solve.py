@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Event, Facts, Meet, Wait, events
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Expr
 from cake_core.prove.agents import agents_of
 from cake_core.prove.alike import Alike
@@ -35,7 +36,7 @@ class Result(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """`model`: of a cut that there is."""
 
@@ -47,7 +48,7 @@ class Found:
 NONE = Found(Result.NONE)
 
 
-@dataclass(slots=True)
+@thawed
 class View:
     """A solver that holds the consistent cuts of some agents, and the opaque values that it knows of."""
 
@@ -55,7 +56,7 @@ class View:
     seen: dict[int, smt.Term]
 
 
-@dataclass(slots=True)
+@thawed
 class Cuts:
     """The cuts of one kernel. Raises `Unanalysed` where its text is not in the form that the method speaks of."""
 

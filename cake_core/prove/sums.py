@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
+from cake_core.frozen import frozen, thawed
 from cake_core.prove.numbers import ITERATION, ZERO, Mentioned, Numbers, digest, inner_first, literal, solver
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """P(n, outer..) with P(0) = 0 and P(n + 1) = P(n) + step(n). `step` is written with the iteration `index` and those of `outer`."""
 
@@ -33,7 +34,7 @@ class Family:
         return smt.substitute(self.step, (smt.Int(self.index), n), *zip(map(smt.Int, self.outer), outer, strict=True))
 
 
-@dataclass(slots=True)
+@thawed
 class Sums:
     numbers: Numbers
     families: dict[str, Family] = field(default_factory=dict)
@@ -301,7 +302,7 @@ def _max(a, b):
     return smt.If(a >= b, a, b)
 
 
-@dataclass(slots=True)
+@thawed
 class Applications:
     """Applications of uninterpreted functions in terms, remembered for each part of a term."""
 

@@ -7,9 +7,9 @@ as `Cuts.consistent` does with one question.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cake_core import smt
+from cake_core.frozen import frozen
 from cake_core.prove.beside import Beside
 from cake_core.prove.effort import SOLVER, check
 from cake_core.prove.solve import Cuts
@@ -18,7 +18,7 @@ from cake_core.prove.solve import Cuts
 COPY = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A question that was put to `Cuts.consistent` while it collected them."""
 

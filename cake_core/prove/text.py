@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cake_core.effects import Mode
 from cake_core.facts.schema import (
@@ -25,6 +24,7 @@ from cake_core.facts.schema import (
     WithBytes,
 )
 from cake_core.facts.schema import walk as nodes
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
@@ -46,7 +46,7 @@ class Unanalysed(Exception):
 # --- what an event counts ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counting:
     """How a run counts. `ids`: of meetings, as the text writes them, by the one that stands for the same number; `turns`: of arrivals and
     copies (`arrival_turns`); `apart`: lanes of a warp meet as warps do."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cake_core import smt
 from cake_core.effects import Issuer, Mode
 from cake_core.facts.schema import QUARTERS, Access, AtOnce, By, Event, Facts, Region, WithBytes, WithCommit
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.plan import Placed, slot_cells
 from cake_core.ir.printer import expr_text
@@ -22,7 +22,7 @@ from cake_core.prove.walk import Run, Site
 Number = Callable[[Expr], smt.Term]  # a term for an index, at the position of who touches
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """One access of one agent, at one CTA's memory; `number`: which act of its event."""
 

@@ -8,12 +8,13 @@ in a table), something opaque that equal texts share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from cake_core import smt
 from cake_core.facts.ending import grows
 from cake_core.facts.schema import Arrive, Block, Branch, By, Drain, Event, Facts, Loop, Set, While
 from cake_core.facts.schema import walk as nodes
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, at_least
@@ -25,7 +26,7 @@ from cake_core.prove.sums import Sums
 from cake_core.prove.text import Counting, Key, Unanalysed, arrival_turns, changed, matters, meeting_ids, needed_names, specialised
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A loop around a place: its iteration, how many it has; its variable starts at `first` and grows by `stride` (None: by what is no constant).
     Of a `while` that goes on by what was received: the `talk`, and `again`, that what came in this iteration lets it go on."""
@@ -43,7 +44,7 @@ class Frame:
         return self.loop.var if isinstance(self.loop, Loop) else "turn"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """A place: about to execute `event` (None: the end). `acts` for this agent; `number` in the order of the agent's text."""
 
@@ -70,7 +71,7 @@ def _one_place(a: Site, b: Site) -> bool:
     return all(k[0] == "arrive" or k in a.state and t.eq(a.state[k]) for k, t in b.state.items())
 
 
-@dataclass(slots=True)
+@thawed
 class Run:
     """All places of one agent, in the order of its text; the last one is its end."""
 
@@ -103,7 +104,7 @@ def run_of(agent: Agent, facts: Facts, sums: Sums, talks: Talks) -> Run:
     return Run(agent, walker.sites, walker.counting, list(walker.loose.values()), list(walker.endless.values()), walker.own)
 
 
-@dataclass(slots=True)
+@thawed
 class _Walker:
     agent: Agent
     facts: Facts

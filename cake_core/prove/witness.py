@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cake_core import smt
 from cake_core.facts.schema import Access, Arrive, BarrierRef, EngineArrive, Event, Meet, Wait
+from cake_core.frozen import frozen, thawed
 from cake_core.prove.cut import Moment
 from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import Barrier, Stream, meeting_name
@@ -18,7 +19,7 @@ from cake_core.rules.predicates import Answer, Standing
 from cake_core.source import Span
 
 
-@dataclass(slots=True)
+@thawed
 class Telling:
     """`starved`: the wait of the deadlock that was told last which no one serves, how long ever he runs."""
 
@@ -249,7 +250,7 @@ class Telling:
         return literal(smt.simplify(smt.substitute(count, *known)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """The `number`-th time, from 0, that somebody has to do something, who has done it `done` times; `in_all`: how often he ever does, if
     that is too few."""

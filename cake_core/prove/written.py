@@ -8,12 +8,13 @@ of such a write it is proved that there was one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts import Row
 from cake_core.facts.schema import Access, Extent, Facts, Region, events
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Expr, Int
 from cake_core.prove.numbers import literal
 from cake_core.prove.solve import NONE, Cuts, Found
@@ -128,7 +129,7 @@ def _apart(x: Expr, y: Expr) -> bool:
 # --- which part ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@thawed
 class _Element:
     """An element of the tile that is read, which is in none of the parts that were written."""
 

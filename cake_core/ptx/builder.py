@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.source import Span
 
 #: Register classes and the prefix of their names. Integers live in bX registers, floats in f32, those of 64 bits in b64.
@@ -160,7 +160,7 @@ def _check(opcode: str, operands: tuple[Operand, ...]) -> None:
 _ARITHMETIC = set("add sub mul mad fma min max and or xor not neg abs shl shr div rem setp selp cvt rcp rsqrt sqrt ex2 lg2".split())
 
 
-@dataclass(slots=True)
+@thawed
 class Builder:
     """Builds one entry's body. `span` is the source of what is emitted next."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ptx.builder import PREFIX, Builder, Comment, Label
 from cake_core.source import Span
 
@@ -18,7 +18,7 @@ class EntryParam:
     span: Span | None = None
 
 
-@dataclass(slots=True)
+@thawed
 class Module:
     """One module with one entry. `shared_align` is the alignment of the dynamic shared memory symbol (0: none)."""
 

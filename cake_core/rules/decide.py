@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts import Rows
+from cake_core.frozen import thawed
 from cake_core.ir.build import binary
 from cake_core.ir.nodes import Binary, Expr, Unary
 from cake_core.rules.arithmetic import RLIMIT, Arithmetic
@@ -16,7 +17,7 @@ from cake_core.rules.terms import Origins
 from cake_core.rules.ways import WAYS
 
 
-@dataclass(slots=True)
+@thawed
 class Judge:
     """Decides formulas of one rule on one kernel. The solver is made when a clause first needs it."""
 

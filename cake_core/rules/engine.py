@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, reduce
 
 from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Binary, Expr, Unary
 from cake_core.rules.check import asked, asks
 from cake_core.rules.decide import Judge
@@ -85,7 +85,7 @@ def _distinct(verdicts: list[Verdict]) -> list[Verdict]:
     return list(seen.values())
 
 
-@dataclass(slots=True)
+@thawed
 class _Run:
     rule: Rule
     rows: Rows

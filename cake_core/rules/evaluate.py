@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.relations import EXPR, RELATIONS
+from cake_core.frozen import thawed
 from cake_core.ir.build import binary
 from cake_core.ir.nodes import Bool, Cond, Expr, Int
 from cake_core.rules import ast
@@ -41,7 +42,7 @@ class OverBudget(Undecidable):
 Env = Mapping[str, object]
 
 
-@dataclass(slots=True)
+@thawed
 class Evaluator:
     """Evaluates one rule for one kernel. `origins`: of each name of a role that stands in a formula, the fact and the name there. `steps`: what
     it looked at, `most` the limit of it, `counted` the words for the limit."""

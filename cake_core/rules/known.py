@@ -8,11 +8,12 @@ Nothing is taken from barriers that count arrivals in memory, of which a wait ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import AtOnce, Block, Branch, By, Event, Facts, Loop, Meet, RoleFacts, While, events
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Int
 from cake_core.ir.printer import expr_text
 from cake_core.rules.paths import trips
@@ -42,7 +43,7 @@ def happens_before(rows: Rows, a: Row, b: Row, given: Conditions = ()) -> Answer
     return Answer(Standing.VIOLATED, f"'{b['op']}' may start before '{a['op']}' is known to be over")
 
 
-@dataclass(slots=True)
+@thawed
 class _Flow:
     rows: Rows
     a: Row

@@ -9,12 +9,12 @@ meeting, what is pending goes to whoever waits there, whatever the slot: more wa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Arrive, Block, Branch, By, EngineArrive, Event, Loop, Meet, Wait, While, WithBytes, events, walk
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.printer import expr_text
 from cake_core.rules.matching import fits
@@ -77,7 +77,7 @@ def _order(m: Missed) -> tuple[int, int]:
     return (m.end["order"] if m.end else 1 << 30, m.start["order"] if m.start else -1)
 
 
-@dataclass(slots=True)
+@thawed
 class _Flow:
     shape: Path
     rows: Rows

@@ -7,11 +7,11 @@ ended; where several roles move the automaton to other states their order would 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.schema import Block, Branch, Event, Loop, While
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.rules.automaton import Automaton, automaton
 from cake_core.rules.matching import fits
 from cake_core.rules.paths import FEW, FEW_IN_ALL, trips
@@ -37,7 +37,7 @@ def broken(shape: Protocol, rows: Rows, resource: Row, where: Callable[[Row, Row
 States = frozenset[int]
 
 
-@dataclass(slots=True)
+@thawed
 class _Run:
     shape: Protocol
     rows: Rows

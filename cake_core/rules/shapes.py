@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping as Map
-from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
 from cake_core.diagnostics.near import get_close_matches
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT, Column
+from cake_core.frozen import frozen
 from cake_core.rules import ast, automaton
 from cake_core.rules.check import Definition, Scope, asked, checked
 from cake_core.rules.fields import Fields
@@ -38,7 +38,7 @@ MAX_MATCHED = 8
 MAX_PATTERNS = 32
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """Reads expressions with the definitions of the rule and its pack. `later`: names that get their definition here or below."""
 

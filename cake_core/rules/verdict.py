@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from cake_core.diagnostics import Diagnostic, Related, Severity, Witness
 from cake_core.facts import Row, Rows
+from cake_core.frozen import frozen, thawed
 from cake_core.rules.evaluate import Evaluator, OverBudget, Undecidable
 from cake_core.rules.names import deprecation
 from cake_core.rules.predicates import Answer
@@ -26,7 +27,7 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """One verdict. Proved and inapplicable ones speak of all matches together, `matches` of them; each of the others of the one whose
     facts are in `bindings`. `answer`: reason and witness."""
@@ -142,7 +143,7 @@ def _role(row: Row | None) -> str | None:
     return row.id if row.relation == "role" else row.values.get("role")
 
 
-@dataclass(slots=True)
+@thawed
 class Filler:
     """Fills the templates of one finding."""
 

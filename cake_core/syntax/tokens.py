@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.diagnostics.model import Diagnostic, Sink
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.source import Span
 
 
@@ -41,7 +41,7 @@ class Comment:
     own_line: bool
 
 
-@dataclass(slots=True)
+@thawed
 class Lexed:
     """`unmatched`: the findings about closing braces without an opener, which the parser may overrule.
     `given_up`: the text was not read to its end."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from cake_core.frozen import thawed
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import Place
 from cake_core.ir.plan import integer
@@ -17,7 +18,7 @@ from cake_memory.holding import Holding
 Guard = Reg | bool
 
 
-@dataclass(slots=True)
+@thawed
 class SharedTile:
     """Without a swizzle one address, the offsets being immediates; with one each access has its own."""
 
@@ -53,7 +54,7 @@ class SharedTile:
         return True
 
 
-@dataclass(slots=True)
+@thawed
 class GlobalTile:
     """Row-major, 64-bit addresses: one base for each row that a thread touches, offsets along the row as immediates.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from cake_core.diagnostics import fail
 from cake_core.effects import OF_WARP, Access, CommitGroup, Effect, InGroup, Mode, Proxy, WaitGroup
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int, Name, Op
 from cake_core.ir.places import fragments_in, place_of, root
 from cake_core.ir.plan import warp_grid
@@ -26,7 +27,7 @@ WARPS = 4
 LOADS, STORES = "tcgen05.ld", "tcgen05.st"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """How an instruction moves, by the rows of the buffer: units of so many registers and columns, `.num` of them, a power of two up to
     `most`. `bits`: of elements."""
