@@ -17,7 +17,7 @@ from cake_core.diagnostics import CakeError, Sink
 from cake_core.effects import Access, Effect, Fence, InGroup, Mode, Proxy, WaitGroup
 from cake_core.frozen import frozen
 from cake_core.ir import ranges
-from cake_core.ir.build import add, assign, binary, mod
+from cake_core.ir.build import add, assign, binary, mod, standing
 from cake_core.ir.flow import walk
 from cake_core.ir.nodes import (
     Assign,
@@ -176,7 +176,7 @@ class Body(DeriveContext):
         self.landing = frozenset(e.completion.queue for e in effects if self._crosses(e) and isinstance(e.completion, InGroup))
         body = (*self.block(self.of.body), *(t for p in self.frame.plans.values() if f"{p.name}_fill" in cursors for t in self._last_releases(p)))
         start = tuple(Var((Binding(c, Int(0)),), span=self.of.span) for c in cursors)
-        start += tuple(replace(s, span=self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
+        start += tuple(standing(s, self.of.span) for t in self.frame.turns.values() if t.plan.role == self.role for s in t.start())
         return replace(self.of, body=(*start, *body))
 
     def _last_releases(self, plan: PipelinePlan) -> Block:
@@ -186,7 +186,7 @@ class Body(DeriveContext):
             return ()
         cursor = f"{plan.name}_fill"
         once = (*self.frame.protocol.acquire(plan, mod(cursor, plan.slots), Name(cursor)), assign(cursor, add(cursor, 1)))
-        return (For((self.frame.fresh(f"{plan.name}_last"),), Int(0), Int(plan.slots), Words(), once, span=self.of.span),)
+        return (standing(For((self.frame.fresh(f"{plan.name}_last"),), Int(0), Int(plan.slots), Words(), once), self.of.span),)
 
     def _item_counters(self) -> dict[str, str]:
         """By schedule, the variables that the role needs."""
@@ -237,10 +237,10 @@ class Body(DeriveContext):
         self.distribution = None
         match s:
             case Op(name, (Name(p), *_)) if p in self.frame.plans and name in _VERBS:
-                return tuple(replace(d, span=s.span) for d in _VERBS[name](self, s, self.frame.plans[p]))
+                return tuple(standing(d, s.span) for d in _VERBS[name](self, s, self.frame.plans[p]))
             case Op("take" | "pass", (Name(t),)) if t in self.frame.turns:
                 turning = self.frame.turns[t]
-                return tuple(replace(d, span=s.span) for d in (turning.take() if s.name == "take" else turning.pass_on()))
+                return tuple(standing(d, s.span) for d in (turning.take() if s.name == "take" else turning.pass_on()))
             case Op():
                 return self._operation(s)
             case For(hi=None):

@@ -175,3 +175,9 @@ def by_warp_leader(*body: Stmt) -> If:
 
 def with_span(stmt: Stmt, at: Span) -> Stmt:
     return replace(stmt, span=at)
+
+
+def standing(s: Stmt, span: Span) -> Stmt:
+    """A statement that stands where the one does which it is derived from, and so do those inside of it."""
+    inside = {name: tuple(standing(x, span) for x in block) for name in ("then", "other", "body") if (block := getattr(s, name, None))}
+    return replace(s, span=span, **inside)

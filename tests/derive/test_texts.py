@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Op
+from cake_core.pipeline import frontend
+from cake_core.source import Source
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TEXTS = sorted((HERE / "texts").glob("*.cake"))
@@ -32,3 +37,15 @@ def test_derived_text(path, compiled, golden_text):
     assert again.lowered.requires == done.lowered.requires
     assert again.lowered.launch == done.lowered.launch
     assert again.lowered.tensor_maps == done.lowered.tensor_maps
+
+
+@pytest.mark.parametrize("name", ["gemm/gemm_sm90", "gemm/gemm_sm100", "attention/attn_fwd_sm90"])
+def test_what_a_verb_derives_to_stands_where_the_verb_does(offered, name):
+    """Barriers of a hand-off are inside of branches for the leading lane: findings, source maps and pictures find the line of the verb by them."""
+    text = (ROOT / "kernels" / f"{name}.cake").read_text(encoding="utf-8")
+    front = frontend(Source("k.cake", text), offered)
+    lines = [""] + text.splitlines()
+    placed = [s for r in front.typed.roles for s in walk(r.body) if isinstance(s, Op)]
+    assert [s.name for s in placed if not s.span.line] == []
+    told = {s.name: lines[s.span.line].split()[0] for s in placed if s.name in ("mbarrier.wait", "mbarrier.expect", "mbarrier.arrive")}
+    assert told.keys() >= {"mbarrier.wait", "mbarrier.expect"} and set(told.values()) <= {"acquire", "wait", "release", "drain", "commit", "role"}
