@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+
 
 def main() -> None:
     """Run `cake` with the process's arguments and exit with its code (see `cake --help`)."""
     from cake_core.cli.app import app
 
-    app.main(prog_name="cake")
+    try:
+        app.main(prog_name="cake")
+    finally:
+        gc.freeze()  # the interpreter would look through all there is and take solvers apart; the system takes it back at once

@@ -60,3 +60,14 @@ def test_a_check_and_a_build_of_ptx_do_without(args):
 def test_help_does_without():
     modules, _ = imported("--help")
     assert modules & (SLOW | ELSEWHERE | {"pluggy", "json", "cake_core.pipeline", "cake_core.ir.nodes", "cake_core.primitive", "cake_core.plugins.host"}) == set()
+
+
+def test_at_its_end_nothing_is_taken_apart():
+    """Which would take longer than what most commands do. What is in cycles, as solvers are, is left to the system."""
+    code = (
+        "import sys\nfrom cake_core.cli import main\n"
+        "class Cycle:\n    def __init__(self): self.own = self\n    def __del__(self): print('taken apart', flush=True)\n"
+        "one = [Cycle() for _ in range(3)]\nsys.argv[1:] = ['--version']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("cake, version") and "apart" not in done.stdout
