@@ -2,13 +2,14 @@
 
 Hand-offs are told apart by the stretch that they stand in and by the slot that they name: two indices are the same slot if they
 are the same expression of variables that were not set in between. An arrival behind another one of the same slot, with a wait
-between them, belongs to the next phase.
+between them, belongs to the next phase. The text is read for each CTA of the cluster apart: what its rank decides, an arm of a branch or the
+rank that something goes to, is decided, and such a branch parts no stretch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cake_core.effects import Mode, Proxy
@@ -41,7 +42,7 @@ from cake_core.source import Span
 class HandOff:
     """What one stretch of a role's text brings to one barrier array, a phase; each by the rank of the CTA that gets it, from all
     CTAs that have the role. `arrivals` None: a condition that can't be counted decides, or the rank is not known. `expected` and
-    `bytes` under an expression: the rank that the text names."""
+    `bytes` under an expression: the rank that the text names, where a CTA's own rank does not say which it is."""
 
     barrier: str
     role: str
@@ -50,20 +51,39 @@ class HandOff:
     expected: Counter = field(default_factory=Counter)
     bytes: Counter = field(default_factory=Counter)
     uniform: bool = True  # all instances do it, or none
+    number: int = 0  # of its first statement in the text
     waits: int = 0  # that the role had done when it arrived last
 
+    def and_of(self, other: HandOff) -> None:
+        """What another CTA brings by the same stretch."""
+        self.arrivals = None if self.arrivals is None or other.arrivals is None else self.arrivals + other.arrivals
+        self.expected += other.expected
+        self.bytes += other.bytes
+        self.uniform &= other.uniform
+
     def received(self, rank: int) -> tuple[int | None, int | None]:
-        """Bytes announced and brought at the barrier of `rank`. Ranks that the text computes are compared as they are written."""
-        if not any(isinstance(r, Expr) for r in (*self.expected, *self.bytes)):
-            return self.expected[rank], self.bytes[rank]
-        return self.expected.total(), self.bytes.total() if self.expected == self.bytes else None
+        """Bytes announced and brought at the barrier of `rank`; None: some of the latter go to a rank that is not known. Such ranks are
+        compared as they are written."""
+        computed = [any(isinstance(r, Expr) for r in of) for of in (self.expected, self.bytes)]
+        if any(computed) and self.expected == self.bytes:
+            return self.expected.total(), self.bytes.total()
+        return self.expected.total() if computed[0] else self.expected[rank], None if any(computed) else self.bytes[rank]
 
 
 def hand_offs(facts: Facts, role: RoleFacts) -> list[HandOff]:
     """The hand-offs of one role, in text order."""
-    reader = _Reader(facts, role)
-    reader.block(role.body, (0,), counted=True)
-    return reader.found
+    whole: dict[tuple, HandOff] = {}
+    terms: dict[tuple, int] = {}
+    for cta in facts.ctas(role):
+        reader = _Reader(facts, role, cta, terms)
+        reader.block(role.body, (0,), counted=True)
+        begun = {h.number: h for h in whole.values()}
+        for key, h in reader.found.items():
+            if (same := whole.get(key) or begun.get(h.number)) is None:
+                whole[key] = h
+            else:
+                same.and_of(h)
+    return sorted(whole.values(), key=lambda h: h.number)
 
 
 def threads(e: Event, warps: int) -> int:
@@ -123,11 +143,11 @@ def _arguments(e):
 class _Reader:
     facts: Facts
     role: RoleFacts
-    found: list[HandOff] = field(default_factory=list)
+    cta: int  # its rank in the cluster
+    terms: dict[tuple, int]  # every expression met, its parts as numbers; of all CTAs together
+    found: dict[tuple, HandOff] = field(default_factory=dict)  # by stretch and slot, and how many of them came before
     current: dict[tuple, HandOff] = field(default_factory=dict)
     values: dict[str, int] = field(default_factory=dict)  # what each name stands for, as numbers of `terms`
-    terms: dict[tuple, int] = field(default_factory=dict)  # every expression met, its parts as numbers
-    assigned: int = 0
     waits: int = 0
 
     @property
@@ -142,6 +162,9 @@ class _Reader:
                 case Loop() | While():
                     self.block(node.body, (*region, n), counted)
                 case Branch():
+                    if (taken := self.decided(node.test)) is not None:
+                        self.block(node.then if taken else node.other, (*region, n), counted)
+                        continue
                     inside = counted and uniform(node.test)
                     self.block(node.then, (*region, n, 0), inside)
                     self.block(node.other, (*region, n, 1), inside)
@@ -169,36 +192,47 @@ class _Reader:
             if e.op == "let" and s.value is not None:
                 self.values[s.name] = self.value(s.value)
             else:
-                self.assigned += 1
-                self.values[s.name] = self.number(("variable", self.assigned))
+                self.values[s.name] = self.number(("variable", e.id, s.name))
+
+    def decided(self, test: Expr) -> bool | None:
+        """What a condition is in this CTA, by its rank alone."""
+        found = [folded(t, self.ranks) for t in conjuncts(test)]
+        return False if False in found else None if None in found else all(found)
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        return {f"cluster.{self.facts.axis}": self.cta} if self.facts.axis is not None else {}
+
+    def rank(self, cta: Expr) -> int | None:
+        found = folded(cta, self.ranks)
+        return found if type(found) is int else None
 
     def add(self, amounts: Counter, n: int, cta: Expr | None, mask: int | None) -> None:
-        """Bytes of each CTA that has the role, as it sends them: to one rank, to those of a mask, to its own barrier."""
-        for own in self.facts.ctas(self.role):
-            if isinstance(cta, Int):
-                amounts[cta.value] += n * (mask.bit_count() if mask is not None else 1)
-            elif cta is not None:
-                amounts[cta] += n
-            else:
-                amounts.update(dict.fromkeys((own,) if mask is None else _bits(mask), n))
+        """Bytes of this CTA, as it sends them: to one rank, to those of a mask, to its own barrier."""
+        if cta is None:
+            amounts.update(dict.fromkeys((self.cta,) if mask is None else _bits(mask), n))
+        elif (rank := self.rank(cta)) is not None:
+            amounts[rank] += n * (mask.bit_count() if mask is not None else 1)
+        else:
+            amounts[cta] += n
 
     def arrive(self, barrier, e: Event, region, amount: int | None, to: Expr | int | None) -> HandOff:
         """`to`: the rank that is arrived at, a mask of ranks, or None: the own CTA."""
         h = self.hand_off(barrier, e, region, arrives=True)
-        if amount is None or h.arrivals is None or isinstance(to, Expr) and not isinstance(to, Int):
+        rank = self.rank(to) if isinstance(to, Expr) else None
+        if amount is None or h.arrivals is None or isinstance(to, Expr) and rank is None:
             h.arrivals = None
             return h
-        for cta in self.facts.ctas(self.role):
-            ranks = (cta,) if to is None else (to.value,) if isinstance(to, Int) else _bits(to)
-            h.arrivals.update(dict.fromkeys(ranks, amount))
+        ranks = (self.cta,) if to is None else (rank,) if rank is not None else _bits(to)
+        h.arrivals.update(dict.fromkeys(ranks, amount))
         return h
 
     def hand_off(self, barrier, e: Event, region, arrives: bool) -> HandOff:
         key = (barrier.name, region, self.value(barrier.index))
         h = self.current.get(key)
         if h is None or arrives and h.arrivals != Counter() and h.waits < self.waits:
-            h = self.current[key] = HandOff(barrier.name, self.role.name, e.span)
-            self.found.append(h)
+            h = self.current[key] = HandOff(barrier.name, self.role.name, e.span, number=e.id)
+            self.found[(*key, sum(k[:-1] == key for k in self.found))] = h
         if arrives:
             h.waits = self.waits
         return h
@@ -252,22 +286,33 @@ def _of_instance(block: Block, role: str, instance: int) -> Iterator[Event]:
 
 def _holds(test: Expr, role: str, instance: int) -> bool | None:
     """A comparison of the instance's number, for one instance; None: another condition."""
-    match test:
-        case Binary("==" | "!=" | "<" | "<=" | ">" | ">=" as op, a, b):
-            x, y = _constant(a, role, instance), _constant(b, role, instance)
-            if x is not None and y is not None:
-                return binary(op, x, y).value
-    return None
+    found = folded(test, {f"{role}.i": instance})
+    return found if isinstance(found, bool) else None
 
 
 def _constant(e: Expr, role: str, instance: int) -> int | None:
+    found = folded(e, {f"{role}.i": instance})
+    return found if type(found) is int else None
+
+
+def folded(e: Expr, values: Mapping[str, int]) -> int | bool | None:
+    """An integer or a condition where names have these values; None: others decide too."""
     match e:
-        case Int(v):
+        case Int(v) | Bool(v):
             return v
-        case Name(id) if id == f"{role}.i":
-            return instance
-        case Binary("+" | "-" | "*" | "/" | "%" as op, a, b):
-            x, y = _constant(a, role, instance), _constant(b, role, instance)
-            if x is not None and y is not None and isinstance(folded := binary(op, x, y), Int):
-                return folded.value
+        case Name(id):
+            return values.get(id)
+        case Unary("not", a):
+            return None if (x := folded(a, values)) is None else not x
+        case Binary("and" | "or" as op, a, b):
+            x, y = folded(a, values), folded(b, values)
+            short = op == "or"
+            return short if short in (x, y) else None if None in (x, y) else not short
+        case Binary(op, a, b):
+            x, y = folded(a, values), folded(b, values)
+            if x is not None and y is not None and isinstance(found := binary(op, x, y), Int | Bool):
+                return found.value
+        case Cond(test, then, other):
+            if (x := folded(test, values)) is not None:
+                return folded(then if x else other, values)
     return None

@@ -137,6 +137,27 @@ def test_bytes_and_arrivals_of_a_cluster_are_counted_where_they_arrive(rows):
     assert [(h["rank"], h["expected"], h["bytes"]) for h in found[2:]] == [(0, 4096, 8192), (1, 4096, 8192)]
 
 
+def _by_rank(rows, *body):
+    found = list(records(rows(derived(*body, head="  cluster m = 2\n")), "handoff"))
+    return [(h["stretch"], h["rank"], h["arrivals"], h["expected"], h["bytes"]) for h in found]
+
+
+def test_what_a_rank_decides_is_decided_for_each_cta(rows):
+    arrive = ("if leader {", "mbarrier.arrive full[0] at 1 - cluster.m", "}")
+    assert _by_rank(rows, *arrive) == [(0, 0, 1, 0, 0), (0, 1, 1, 0, 0)]
+    guarded = ("if cluster.m == 1 {", *arrive, "}")
+    assert _by_rank(rows, *guarded) == [(0, 0, 1, 0, 0), (0, 1, 0, 0, 0)], "CTA 1 alone arrives, at CTA 0"
+    either = ("if cluster.m == 0 {", "mbarrier.arrive full[0] at 0", "} else {", "mbarrier.arrive full[0] at 0", "mbarrier.arrive full[0] at 0", "}")
+    assert _by_rank(rows, *either) == [(0, 0, 3 * 64, 0, 0), (0, 1, 0, 0, 0)], "arms that the rank chooses are one stretch"
+    chosen = ("if N > 1 {", *arrive, "} else {", *arrive, "}")
+    assert [s for s, *_ in _by_rank(rows, *chosen)] == [0, 0, 1, 1], "arms that something else chooses are two"
+
+
+def test_a_rank_that_the_text_does_not_tell_is_none(rows):
+    assert _by_rank(rows, "if leader {", "mbarrier.arrive full[0] at N % 2", "}") == [(0, 0, None, 0, 0), (0, 1, None, 0, 0)]
+    assert _by_rank(rows, "if N % 2 == cluster.m {", "if leader {", "mbarrier.arrive full[0] at 1 - cluster.m", "}", "}")[0][2] == 1
+
+
 def test_named_barriers_are_decided_for_each_instance(rows):
     role = "  role more[2]: 1 warpgroup at 8 {\n    bar.sync 1 + more.i threads 128\n    if more.i == 1 {\n      bar.arrive 5 threads 256\n    }\n  }\n"
     found = list(records(rows(derived("mbarrier.arrive full[0]", roles=role)), "rendezvous"))
