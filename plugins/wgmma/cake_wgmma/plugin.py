@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cake_core import hookimpl
 from cake_core.primitive import Primitive
+from cake_wgmma.emulated import EMULATES
 from cake_wgmma.groups import Commit, RegisterFence, Wait
 from cake_wgmma.product import Wgmma
 from cake_wgmma.reread import REREADS
@@ -22,3 +23,8 @@ def cake_primitives() -> Iterable[Primitive]:
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES
