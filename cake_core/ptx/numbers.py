@@ -24,7 +24,7 @@ BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "e3m2": 8, "e2m3": 8, "e2m1": 4, "ue8m0": 8, "ue4m3": 8,
     "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
-#: The NaN that matrix units give: all bits but the sign (PTX ISA, mma: a NaN payload is not preserved).
+#: The NaN that matrix units give: all bits but the sign (PTX ISA, Warp-level Matrix Instructions: NaN payloads are not kept).
 NAN = 0x7FFFFFFF
 
 
@@ -119,7 +119,7 @@ def halves(sums: np.ndarray) -> np.ndarray:
 
 
 def wrapped(sums: np.ndarray, saturate: bool) -> np.ndarray:
-    """int64 to int32: the low 32 bits, or the nearest number that there is (PTX ISA, mma: .satfinite)."""
+    """int64 to int32: the low 32 bits, or the nearest number that there is (PTX ISA, Warp-level Matrix Instructions: .satfinite)."""
     if saturate:
         return np.clip(sums, -(1 << 31), (1 << 31) - 1).astype(np.int32)
     return (sums & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
