@@ -33,7 +33,7 @@ FLOORS = (
 FLOOR = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
 
 #: Rooms that need the artifact alone and are imported by the face and the pipeline only.
-APART = {"assemble": {"artifact", "diagnostics", "source", "frozen"}, "runtime": {"artifact", "diagnostics", "source", "frozen"}}
+APART = {"assemble": {"artifact", "diagnostics", "source", "frozen"}, "runtime": {"artifact", "diagnostics", "source", "frozen"}, "emulate": {"ptx", "frozen"}}
 
 #: What a plugin may import of the core. `cake_core` itself offers `hookimpl`, `types`, `API_VERSION`.
 PUBLIC = ("primitive", "effects", "ir", "ptx", "diagnostics", "architecture", "plugins.api", "source", "frozen")

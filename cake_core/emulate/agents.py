@@ -1,0 +1,80 @@
+"""Who accesses memory: a warp's lanes, or a job of an engine; each has a clock and a vector of what it has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cake_core.emulate.clocks import Vector
+from cake_core.emulate.outcome import Fault, Finding
+
+if TYPE_CHECKING:
+    from cake_core.emulate.grid import Cta
+
+
+class Clock:
+    """The number and the count of an agent, and what it has seen. `synced`: accesses up to this count are ordered among all lanes."""
+
+    __slots__ = ("count", "id", "synced", "vector")
+
+    def __init__(self, id: int) -> None:
+        self.id, self.count, self.synced, self.vector = id, 1, 0, Vector()
+
+
+class Agent:
+    """`line`: of the PTX that it executes. Implements `ptx.emulated.Agent`."""
+
+    __slots__ = ("clock", "cta", "grid", "line")
+
+    #: Whether its accesses go the way of engines.
+    engine = False
+
+    def __init__(self, cta: Cta, clock: Clock) -> None:
+        self.cta, self.grid, self.clock, self.line = cta, cta.launch, clock, 0
+
+    @property
+    def who(self) -> str:
+        raise NotImplementedError
+
+    def release(self) -> Vector | None:
+        c = self.clock
+        self.grid.progress += 1
+        if not self.grid.races:
+            return None
+        stamp = c.vector.copy()
+        self._tell(stamp)
+        c.count += 1
+        return stamp
+
+    def _tell(self, stamp: Vector) -> None:
+        stamp.tell(self.clock.id, self.clock.count)
+
+    def acquire(self, stamp: Vector | None) -> None:
+        if stamp is not None:
+            self.clock.vector.join(stamp)
+
+    def fence(self, kind: str) -> None:
+        if self.grid.races:
+            c = self.clock
+            c.vector.tell(c.id, c.count)
+            c.vector.fence(kind)
+            c.count += 1
+
+    def fault(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> Fault:
+        return Fault(Finding(code, message, self.line, self.who, why, fix))
+
+    def finding(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> None:
+        self.grid.findings.add(Finding(code, message, self.line, self.who, why, fix))
+
+
+class JobAgent(Agent):
+    """A job while it takes effect. `before`: what is ordered in front of its reads and writes, by kind of memory."""
+
+    __slots__ = ("engine", "what")
+
+    def __init__(self, cta: Cta, clock: Clock, line: int, what: str, engine: bool) -> None:
+        super().__init__(cta, clock)
+        self.line, self.what, self.engine = line, what, engine
+
+    @property
+    def who(self) -> str:
+        return f"{self.what} of CTA {self.cta.number}"

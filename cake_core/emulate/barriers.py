@@ -1,0 +1,149 @@
+"""Barriers: objects in shared memory that count arrivals and bytes, and meetings of threads.
+
+PTX ISA, mbarrier: phases, expected arrivals (1 to 2^20 - 1), a count of transaction bytes (-(2^20 - 1) to 2^20 - 1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cake_core.emulate.clocks import Vector
+
+if TYPE_CHECKING:
+    from cake_core.emulate.agents import Agent
+
+MOST = 2**20 - 1
+
+
+class PhaseBarrier:
+    """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for."""
+
+    __slots__ = ("bytes", "count", "done", "name", "now", "pending", "phase", "trace")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.count, self.pending, self.bytes, self.phase = name, 0, 0, 0, 0
+        self.now, self.done = Vector(), Vector()
+        self.trace = None  # called with (barrier) when a phase completes
+
+    def init(self, agent: Agent, count: int) -> None:
+        if not 1 <= count <= MOST:
+            raise agent.fault("emulate/barrier", f"{self.name} is initialised for {count} arrivals; 1 to {MOST} are possible")
+        self.count = self.pending = count
+        self.bytes = self.phase = 0
+        self.now, self.done = Vector(), Vector()
+
+    def invalidate(self, agent: Agent) -> None:
+        self._alive(agent)
+        self.count = 0
+
+    def _alive(self, agent: Agent) -> None:
+        if not self.count:
+            raise agent.fault("emulate/barrier", f"{self.name} is used, and is not initialised")
+
+    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
+        self._alive(agent)
+        if not 1 <= count <= MOST:
+            raise agent.fault("emulate/barrier", f"{count} arrivals at {self.name}; 1 to {MOST} are possible")
+        if count > self.pending:
+            raise agent.fault(
+                "emulate/barrier",
+                f"{count} arrivals at {self.name}, whose phase {self.phase} waits for {self.pending} of {self.count}",
+                why="the count of pending arrivals may not fall below 0",
+            )
+        if expect:
+            self.expect(agent, expect)
+        phase = self.phase
+        if (stamp := agent.release()) is not None and release:
+            self.now.join(stamp)
+        self.pending -= count
+        if drop:
+            self.count -= count
+        self._advance(agent)
+        return phase
+
+    def grow(self, agent: Agent, count: int = 1) -> None:
+        self._alive(agent)
+        self.pending += count
+
+    def expect(self, agent: Agent, bytes: int) -> None:
+        self._alive(agent)
+        self.bytes += bytes
+        self._bounded(agent)
+
+    def complete(self, agent: Agent, bytes: int) -> None:
+        self._alive(agent)
+        if (stamp := agent.release()) is not None:
+            self.now.join(stamp)
+        self.bytes -= bytes
+        self._bounded(agent)
+        self._advance(agent)
+
+    def _bounded(self, agent: Agent) -> None:
+        if not -MOST <= self.bytes <= MOST:
+            raise agent.fault("emulate/barrier", f"{self.name} counts {self.bytes} transaction bytes; {MOST} is the limit")
+
+    def _advance(self, agent: Agent) -> None:
+        if self.pending or self.bytes:
+            return
+        self.phase += 1
+        self.pending = self.count
+        self.done.join(self.now)
+        self.now = Vector()
+        agent.grid.phase_over(agent, self)
+
+    def passed(self, parity: int) -> bool:
+        return (self.phase & 1) != (parity & 1)
+
+    def acquire(self, agent: Agent) -> None:
+        agent.acquire(self.done)
+
+    def state(self) -> str:
+        return f"{self.name}: phase {self.phase}, {self.pending} of {self.count} arrivals and {self.bytes} bytes to come"
+
+
+class Meeting:
+    """Implements `ptx.emulated.Meeting`."""
+
+    __slots__ = ("arrived", "expected", "generation", "gone", "name", "now", "stamps", "whole")
+
+    def __init__(self, name: str, whole: int) -> None:
+        """`whole`: all threads that could come; where all are waited for, those that have ended (`gone`) are not."""
+        self.name, self.arrived, self.expected, self.generation, self.whole, self.gone = name, 0, 0, 0, whole, 0
+        self.now: Vector = Vector()
+        self.stamps: dict[int, Vector] = {}
+
+    def come(self, lanes: Agent, threads: int, expected: int, release: bool = True) -> int:
+        if self.arrived and expected != self.expected:
+            raise lanes.fault("emulate/barrier", f"{self.name} is waited for by {self.expected} threads, and these come for {expected}")
+        self.expected = expected
+        self.arrived += threads
+        if self.arrived > expected:
+            raise lanes.fault("emulate/barrier", f"{self.arrived} threads come to {self.name}, which is for {expected}")
+        if (stamp := lanes.release()) is not None and release:
+            self.now.join(stamp)
+        generation = self.generation
+        self._advance()
+        return generation
+
+    def end(self, threads: int) -> None:
+        """So many threads will not come any more."""
+        self.gone += threads
+        if self.arrived:
+            self._advance()
+
+    def _advance(self) -> None:
+        if self.arrived < self.expected - (self.gone if self.expected == self.whole else 0):
+            return
+        self.stamps[self.generation] = self.now
+        self.stamps.pop(self.generation - 2, None)
+        self.arrived, self.now = 0, Vector()
+        self.generation += 1
+
+    def over(self, generation: int) -> bool:
+        return self.generation > generation
+
+    def acquire(self, agent: Agent, generation: int) -> None:
+        agent.acquire(self.stamps.get(generation))
+
+    def state(self) -> str:
+        return f"{self.name}: {self.arrived} of {self.expected} threads have come"

@@ -1,0 +1,430 @@
+"""PTX made into closures, once a kernel: blocks of steps, and how one goes on behind each.
+
+A block ends at a label, a branch, and on both sides of an instruction that may wait, so that lanes always stop at the start of a block.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cake_core.emulate.outcome import Unsupported
+from cake_core.emulate.special import SPECIAL
+from cake_core.ptx.emulated import LANES, TYPES, Emulated, Step
+from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement
+
+if TYPE_CHECKING:
+    from cake_core.emulate.warps import Lanes
+
+#: The types of numpy in which registers are seen, and the number of each.
+VIEWS = tuple(dict.fromkeys(TYPES.values()))
+VIEW = {name: n for n, name in enumerate(VIEWS)}
+#: Bytes of a register, by PTX's type; predicates are a byte.
+WIDTHS = {type: np.dtype(name).itemsize for type, name in TYPES.items()}
+#: Types of registers that hold more than numpy's words do.
+_FLOAT_BITS = {"b16": "float16", "b32": "float32", "b64": "float64"}
+
+
+@dataclass(slots=True)
+class Block:
+    """`steps`: (line, step) in order. `waits`: its only step may wait. Behind them: `taken` where `guard` (row of a predicate) holds, `negated` where it
+    does not, else `next`; -1 ends the lanes. `line`: of the branch."""
+
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+    waits: bool = False
+    guard: int | None = None
+    negated: bool = False
+    taken: int | None = None
+    next: int = -1
+    line: int = 0
+
+
+@dataclass(slots=True)
+class Code:
+    """`rows`: registers of each width; predicates stand under 0. `params`: where each parameter lies; `shared`: offset of each static variable."""
+
+    blocks: list[Block]
+    rows: dict[int, int]
+    views: frozenset[int]
+    params: dict[str, int]
+    param_bytes: int
+    threads: tuple[int, int, int] | None
+
+
+END = -1
+
+
+class Coder:
+    """Makes one kernel's code. Implements `ptx.emulated.Coder` for the statement that is being made."""
+
+    def __init__(self, entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], watched: frozenset = frozenset()) -> None:
+        self.entry, self.emulates, self.symbols = entry, emulates, symbols
+        self.places: dict[str, tuple[int, int]] = {}  # register: (width, row)
+        self.rows: dict[int, int] = {}
+        self.views: set[int] = set()
+        self.params, at = {}, 0
+        for name, _ in entry.params:
+            align, size = entry.sizes[name]
+            at = -(-at // align) * align
+            self.params[name] = at
+            at += size
+        self.param_bytes = at
+        for type, name, count in entry.registers:
+            width = 0 if type == "pred" else WIDTHS.get(type)
+            if width is None:
+                raise Unsupported(0, f".reg .{type}", "registers of this type are not covered")
+            for register in [name] if count is None else [f"{name}{i}" for i in range(count)]:
+                self.places[register] = width, self.rows.setdefault(width, 0)
+                self.rows[width] += 1
+        self.statement: Statement | None = None
+        self.held: frozenset[tuple[int, int]] = frozenset()  # registers that engines may have, and the lines that give them
+        self.holders: set[int] = set()
+        self.watched = watched
+        self._meets: Callable[[Lanes], int] | None | bool = False
+        self.found: dict[str, Emulated] = {}
+
+    # --- ptx.emulated.Coder
+
+    def unsupported(self, why: str) -> Unsupported:
+        return Unsupported(self.statement.line, self.statement.opcode, why)
+
+    def constant(self, operand: Operand) -> int | None:
+        return operand if isinstance(operand, int) else None
+
+    def holds(self, operands: Sequence[Operand]) -> Callable[[Lanes, str], None]:
+        places = frozenset(self.places[o] for o in operands if isinstance(o, str) and o in self.places)
+        self.held |= places
+        self.holders.add(self.statement.line)
+
+        def hold(lanes: Lanes, who: str) -> None:
+            held = lanes.own.held
+            for place in places:
+                if who:
+                    held[place] = who
+                else:
+                    held.pop(place, None)
+
+        return hold
+
+    def _kept(self, places: Sequence[tuple[int, int]], access: Callable) -> Callable:
+        """`access` of registers that an engine may have meanwhile: a finding."""
+        if self.statement.line in self.holders or not self.watched.intersection(places):
+            return access
+
+        def watched(lanes: Lanes, *values):
+            if held := lanes.own.held:
+                for place in places:
+                    if place in held:
+                        lanes.finding(
+                            "emulate/race",
+                            f"a register is accessed while {held[place]} has it",
+                            why="registers of an asynchronous operation are its own until it has been waited for",
+                        )
+                        break
+            return access(lanes, *values)
+
+        return watched
+
+    def meets(self, mask: Operand | None = None) -> None:
+        if mask is None:
+            self._meets = None
+        elif (fixed := self.constant(mask)) is not None:
+            self._meets = lambda lanes: fixed & 0xFFFFFFFF
+        else:
+            get = self.source(mask, "b32")
+            self._meets = lambda lanes: lanes.uniform(get(lanes))
+
+    def source(self, operand: Operand, type: str) -> Callable[[Lanes], np.ndarray]:
+        dtype = self._dtype(type)
+        match operand:
+            case int() | float():
+                value = _constant(operand, type, dtype)
+                return lambda lanes: value
+            case str() if operand.startswith("!"):
+                inner = self.source(operand[1:], type)
+                return lambda lanes: ~inner(lanes)
+            case str() if operand in self.places:
+                return self._kept([self.places[operand]], self._row(operand, type, dtype))
+            case str() if (special := SPECIAL.get(operand)) is not None:
+                return lambda lanes: special(lanes).astype(dtype)
+            case str():
+                at = self._symbol(operand)
+                return lambda lanes: at(lanes).astype(dtype)
+        raise self.unsupported("an operand of this form is not covered")
+
+    def result(self, operand: Operand, type: str) -> Callable[[Lanes, np.ndarray], None]:
+        if operand is None or operand == "_":
+            return lambda lanes, values: None
+        if not isinstance(operand, str) or operand not in self.places:
+            raise self.unsupported("a result that is no register")
+        width, row = self.places[operand]
+        wanted = self._dtype(type)
+        if type == "pred" or width == 0:
+            if (type == "pred") != (width == 0):
+                raise self.unsupported("a predicate stands where a number is wanted, or the other way round")
+            view = self._view("bool")
+        elif width == wanted.itemsize:
+            view = self._view(TYPES[type])
+        elif width > wanted.itemsize and wanted.kind in "ui":
+            # "destination operand may be wider than the instruction type": sign- or zero-extended (PTX ISA, Operand Size Exceeding Instruction-Type Size)
+            view = self._view(f"{'int' if wanted.kind == 'i' else 'uint'}{8 * width}")
+        else:
+            raise self.unsupported(f"a register of {8 * width} bits does not take a .{type}")
+
+        def put(lanes: Lanes, values: np.ndarray) -> None:
+            if lanes.full:
+                lanes.rows[view][row][:] = values
+            else:
+                np.copyto(lanes.rows[view][row], values, casting="unsafe", where=lanes.active)
+
+        return self._kept([(width, row)], put)
+
+    def sources(self, operands: Sequence[Operand], type: str) -> Callable[[Lanes], np.ndarray]:
+        places = [self.places.get(o) if isinstance(o, str) else None for o in operands]
+        width = self._dtype(type).itemsize
+        if type != "pred" and places and all(p is not None and p[0] == width for p in places):
+            view, index = self._view(TYPES[type]), _index([p[1] for p in places])
+            return self._kept(places, lambda lanes: lanes.banks[view][index])
+        each = [self.source(o, type) for o in operands]
+        return lambda lanes: np.stack([get(lanes) for get in each]) if each else np.zeros((0, LANES), self._dtype(type))
+
+    def results(self, operands: Sequence[Operand], type: str) -> Callable[[Lanes, np.ndarray], None]:
+        places = [self.places.get(o) if isinstance(o, str) else None for o in operands]
+        width = self._dtype(type).itemsize
+        if type != "pred" and places and all(p is not None and p[0] == width for p in places):
+            view, index = self._view(TYPES[type]), _index([p[1] for p in places])
+
+            def put(lanes: Lanes, values: np.ndarray) -> None:
+                bank = lanes.banks[view]
+                bank[index] = values if lanes.full else np.where(lanes.active, values, bank[index])
+
+            return self._kept(places, put)
+        each = [self.result(o, type) for o in operands]
+
+        def put_each(lanes: Lanes, values: np.ndarray) -> None:
+            for n, one in enumerate(each):
+                one(lanes, values[n])
+
+        return put_each
+
+    def address(self, operand: Operand) -> Callable[[Lanes], np.ndarray]:
+        base, offset = (operand.base, operand.offset) if isinstance(operand, At) else (operand, 0)
+        if isinstance(base, int):
+            value = np.full(LANES, (base + offset) & 2**64 - 1, np.uint64)
+            return lambda lanes: value
+        if base in self.places:
+            width = self.places[base][0]
+            if width not in (4, 8):
+                raise self.unsupported("an address in a register of neither 32 nor 64 bits")
+            view, row = self._view(f"uint{8 * width}"), self.places[base][1]
+            if not offset:
+                return lambda lanes: lanes.rows[view][row].astype(np.uint64)
+            plus = np.uint64(offset & 2**64 - 1)
+            if width == 4:
+                return lambda lanes: (lanes.rows[view][row].astype(np.uint64) + plus) & np.uint64(2**32 - 1)
+            return lambda lanes: lanes.rows[view][row] + plus
+        at = self._symbol(base)
+        plus = np.uint64(offset & 2**64 - 1)
+        return lambda lanes: at(lanes) + plus
+
+    # --- inside
+
+    def _dtype(self, type: str) -> np.dtype:
+        if type not in TYPES:
+            raise self.unsupported(f"the type '.{type}' is not covered")
+        return np.dtype(TYPES[type])
+
+    def _view(self, name: str) -> int:
+        self.views.add(VIEW[name])
+        return VIEW[name]
+
+    def _row(self, register: str, type: str, dtype: np.dtype) -> Callable[[Lanes], np.ndarray]:
+        width, row = self.places[register]
+        if (type == "pred") != (width == 0):
+            raise self.unsupported("a predicate stands where a number is wanted, or the other way round")
+        if width == 0:
+            view = self._view("bool")
+            return lambda lanes: lanes.rows[view][row]
+        if width == dtype.itemsize:
+            view = self._view(TYPES[type])
+            return lambda lanes: lanes.rows[view][row]
+        if width < dtype.itemsize:
+            raise self.unsupported(f"a register of {8 * width} bits gives no .{type}")
+        # "source operand may be wider than the instruction type": its low bits count (PTX ISA, Operand Size Exceeding Instruction-Type Size)
+        wide, low = self._view(f"uint{8 * width}"), np.dtype(f"uint{8 * dtype.itemsize}")
+        return lambda lanes: lanes.rows[wide][row].astype(low).view(dtype)
+
+    def _symbol(self, name: str) -> Callable[[Lanes], np.ndarray]:
+        """A variable's address: in the CTA's shared memory, or of a parameter in its space."""
+        if name in self.params:
+            value = np.full(LANES, self.params[name], np.uint64)
+            return lambda lanes: value
+        if name in self.symbols:
+            offset = self.symbols[name]
+            return lambda lanes: np.full(LANES, lanes.cta.rank << 24 | offset, np.uint64)
+        raise self.unsupported(f"'{name}' is not declared, or a special register that is not covered")
+
+    def emulated(self, opcode: str) -> Emulated | None:
+        if opcode not in self.found:
+            words = opcode.split(".")
+            names = (".".join(words[:n]) for n in range(len(words), 0, -1))
+            self.found[opcode] = next((self.emulates[n] for n in names if n in self.emulates), None)
+        return self.found[opcode]
+
+    def step(self, s: Statement) -> tuple[Step, bool]:
+        """The step of a statement, and whether it may wait. Raises Unsupported."""
+        self.statement, self._meets = s, False
+        emulated = self.emulated(s.opcode)
+        if emulated is None:
+            raise Unsupported(s.line, s.opcode, "no plugin says how it is executed")
+        module, _, name = emulated.make.partition(":")
+        try:
+            made = getattr(importlib.import_module(module), name)(s, self)
+        except (Unsupported, PtxSyntaxError):
+            raise
+        except Exception as error:
+            raise Unsupported(s.line, s.opcode, f"'{emulated.make}' fails at it: {type(error).__name__}: {error}") from error
+        waits = emulated.waits or self._meets is not False
+        if self._meets is not False:
+            made = _meeting(made, self._meets)
+        if s.guard is not None:
+            made = self._guarded(made, s)
+        return made, waits
+
+    def _guarded(self, step: Step, s: Statement) -> Step:
+        row, view, negated = self.places[s.guard][1], self._view("bool"), s.negated
+
+        def guarded(lanes: Lanes):
+            holds = lanes.rows[view][row]
+            chosen = lanes.active & ~holds if negated else lanes.active & holds
+            if not chosen.any():
+                return None
+            before = lanes.active, lanes.full, lanes.first
+            lanes.narrow(chosen)
+            try:
+                return step(lanes)
+            finally:
+                lanes.active, lanes.full, lanes.first = before
+
+        return guarded
+
+
+def _index(rows: list[int]):
+    """Rows in order behind each other are a slice: a view, and faster."""
+    if rows == list(range(rows[0], rows[0] + len(rows))):
+        return slice(rows[0], rows[0] + len(rows))
+    return np.array(rows)
+
+
+def _meeting(step: Step, mask: Callable[[Lanes], int] | None) -> Step:
+    def meet(lanes: Lanes):
+        if mask is None:
+            if lanes.full or not lanes.missing(None):
+                lanes.met()
+                return step(lanes)
+            return lanes.wait(lambda: not lanes.missing(None), "the other lanes of its warp, which execute this together")
+        wanted = mask(lanes)
+        if not lanes.missing(wanted):
+            if wanted == 0xFFFFFFFF:
+                lanes.met()
+            return step(lanes)
+        if gone := wanted & ~lanes.alive:
+            raise lanes.fault("emulate/divergent", f"its mask {wanted:#x} names lanes that have ended: {gone:#x}")
+        return lanes.wait(lambda: not lanes.missing(wanted), f"the lanes {wanted:#x} of its warp, which execute this together")
+
+    return meet
+
+
+def _constant(value: float, type: str, dtype: np.dtype) -> np.ndarray:
+    if isinstance(value, float):
+        if dtype.kind == "f":
+            return _full(value, dtype)
+        if type not in _FLOAT_BITS:
+            return _full(int(np.array(value, np.float32).view(np.uint32)), dtype)
+        return _full(np.array(value, _FLOAT_BITS[type]), np.dtype(_FLOAT_BITS[type])).view(dtype)
+    if dtype.kind == "b":
+        return _full(bool(value), dtype)
+    if dtype.kind == "f":
+        return _full(float(value), dtype)
+    bits = value & (1 << 8 * dtype.itemsize) - 1
+    return _full(bits, np.dtype(f"uint{8 * dtype.itemsize}")).view(dtype)
+
+
+def _full(value, dtype: np.dtype) -> np.ndarray:
+    made = np.full(LANES, value, dtype)
+    made.flags.writeable = False
+    return made
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------------
+
+
+def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int]) -> Code:
+    """The code of a kernel. `symbols`: offset of each shared variable. Raises Unsupported, and PtxSyntaxError."""
+    coder = Coder(entry, emulates, symbols)
+    made = _made(entry, coder)
+    if coder.held:  # once more, with an eye on the registers that engines have
+        watching = Coder(entry, emulates, symbols, coder.held)
+        watching.holders = coder.holders
+        made = _made(entry, watching)
+    return made
+
+
+def _made(entry: Entry, coder: Coder) -> Code:
+    blocks: list[Block] = [Block()]
+    labels: dict[str, int] = {}
+    jumps: list[tuple[int, str, int]] = []
+
+    def begin() -> None:
+        if blocks[-1].steps or blocks[-1].taken is not None or blocks[-1].waits:
+            blocks[-1].next = len(blocks)
+            blocks.append(Block())
+
+    for s in entry.body:
+        if isinstance(s, Mark):
+            begin()
+            labels[s.name] = len(blocks) - 1
+            continue
+        match s.words[0]:
+            case "bra":
+                block = blocks[-1]
+                block.guard = None if s.guard is None else coder.places[s.guard][1]
+                block.negated, block.line = s.negated, s.line
+                block.taken = END  # until labels are known
+                jumps.append((len(blocks) - 1, s.text.strip(), s.line))
+                begin()
+            case "ret" | "exit":
+                block = blocks[-1]
+                block.guard = None if s.guard is None else coder.places[s.guard][1]
+                block.negated, block.line, block.taken = s.negated, s.line, END
+                begin()
+            case _:
+                step, waits = coder.step(s)
+                if waits:
+                    begin()
+                    blocks[-1].waits = True
+                blocks[-1].steps.append((s.line, step))
+                if waits:
+                    begin()
+    blocks[-1].next = END
+    for number, label, line in jumps:
+        if label not in labels:
+            raise Unsupported(line, "bra", f"there is no label '{label}'")
+        blocks[number].taken = labels[label]
+    coder._view("bool")
+    return Code(blocks, coder.rows, frozenset(coder.views), coder.params, coder.param_bytes, _threads(entry))
+
+
+def _threads(entry: Entry) -> tuple[int, int, int] | None:
+    for d in entry.directives:
+        if d.startswith(".reqntid"):
+            sizes = [int(n) for n in d.removeprefix(".reqntid").split(",")]
+            return tuple([*sizes, 1, 1][:3])
+    return None
+
+
+__all__ = ["END", "Block", "Code", "Coder", "Group", "Pair", "compiled"]

@@ -1,0 +1,312 @@
+"""A device in host memory: allocations, tensor maps, and launches; the functions of the CUDA driver API that the runtime calls.
+
+Put in the driver's place (`runtime.driver.use`), so that arguments, contracts, poison and guards are those of a real launch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from cake_core.emulate.code import Code, compiled
+from cake_core.emulate.grid import MOST, SHARED_AT, Grid
+from cake_core.emulate.memory import Memory
+from cake_core.emulate.outcome import Finding
+from cake_core.emulate.turns import Turns
+from cake_core.ptx.emulated import Emulated, TiledMap
+from cake_core.ptx.reader import Entry, read
+
+#: Global memory starts here; between allocations lies what belongs to nobody.
+FIRST, ALIGN, GAP = 0x7F00_0000_0000, 256, 1 << 16
+MULTIPROCESSORS = 4
+_MAGIC = b"tiledmap"
+#: Kind and bits of an element, by the driver's name of a map's type (CUDA driver API, CUtensorMapDataType).
+KINDS = {
+    "UINT8": ("u8", 8), "UINT16": ("u16", 16), "UINT32": ("u32", 32), "INT32": ("s32", 32), "UINT64": ("u64", 64), "INT64": ("s64", 64),
+    "FLOAT16": ("f16", 16), "FLOAT32": ("f32", 32), "FLOAT64": ("f64", 64), "BFLOAT16": ("bf16", 16), "FLOAT32_FTZ": ("f32", 32),
+    "TFLOAT32": ("tf32", 32), "TFLOAT32_FTZ": ("tf32", 32), "16U4_ALIGN8B": ("b4x16", 4), "16U4_ALIGN16B": ("b4x16_p64", 4),
+    "16U6_ALIGN16B": ("b6x16_p32", 6),
+}  # fmt: skip
+
+
+class Device:
+    """Memory and maps. `multiprocessors`: so many CTAs of a persistent kernel run at once."""
+
+    def __init__(self, multiprocessors: int = MULTIPROCESSORS) -> None:
+        self.multiprocessors = multiprocessors
+        self.starts: list[int] = []
+        self.memories: dict[int, Memory] = {}
+        self.maps: list[TiledMap] = []
+        self.top = FIRST
+
+    def allocate(self, size: int, name: str | None = None) -> int:
+        """An address; nothing in it is written yet."""
+        address = self.top
+        self.memories[address] = Memory(name or f"allocation {len(self.starts)} of global memory", size, "global")
+        self.starts.append(address)
+        self.top = -(-(address + size + GAP) // ALIGN) * ALIGN
+        return address
+
+    def free(self, address: int) -> None:
+        self.starts.remove(address)
+        del self.memories[address]
+
+    def locate(self, address: int, size: int) -> tuple[Memory, int] | None:
+        n = bisect_right(self.starts, address) - 1
+        if n < 0:
+            return None
+        start = self.starts[n]
+        memory = self.memories[start]
+        # What reaches over the end is told of by the memory itself.
+        return (memory, address - start) if address < start + memory.size + GAP // 2 else None
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        """Zeros are values; any other byte is a poison, which nobody has written."""
+        memory, at = self.locate(address, size)
+        memory.data[at : at + size] = byte
+        memory.written[at : at + size] = byte == 0
+
+    def put(self, address: int, data: Any) -> None:
+        memory, at = self.locate(address, 1)
+        data = np.frombuffer(bytes(memoryview(data).cast("B")), np.uint8)
+        memory.data[at : at + len(data)] = data
+        memory.written[at : at + len(data)] = 1
+
+    def get(self, address: int, size: int) -> bytes:
+        memory, at = self.locate(address, 1)
+        return memory.data[at : at + size].tobytes()
+
+    def encode(self, map: TiledMap) -> bytes:
+        """The 128 bytes of a map: opaque, as they are on a real device."""
+        self.maps.append(map)
+        return _MAGIC + (len(self.maps) - 1).to_bytes(8, "little") + bytes(112)
+
+    def map_in(self, data: bytes) -> TiledMap | None:
+        if data[:8] != _MAGIC or (number := int.from_bytes(data[8:16], "little")) >= len(self.maps):
+            return None
+        return self.maps[number]
+
+
+class Program:
+    """One kernel's text, ready to be launched. Raises PtxSyntaxError and Unsupported."""
+
+    def __init__(self, text: str, emulates: Mapping[str, Emulated]) -> None:
+        self.entry: Entry = read(text)
+        self.symbols, self.static, self.extern = _laid_out(self.entry)
+        self.code: Code = compiled(self.entry, emulates, self.symbols)
+
+    def launch(
+        self,
+        device: Device,
+        dims: tuple[int, int, int],
+        block: tuple[int, int, int],
+        params: bytes,
+        cluster: tuple[int, int, int] = (1, 1, 1),
+        dynamic: int = 0,
+        turns: Turns | None = None,
+        races: bool = True,
+        resident: int | None = None,
+        most: int = MOST,
+    ) -> Grid:
+        """Run a grid to its end. `params`: bytes of the parameters as `Code.params` lays them out; `resident`: clusters at once."""
+        for memory in device.memories.values():
+            if memory.shadow is not None:
+                memory.shadow.clear()
+        grid = Grid(self.code, dims, cluster, block, params, self.static + dynamic, dynamic, device, turns or Turns(), races, most)
+        if (wanted := self.code.threads) is not None and wanted != block:
+            grid.findings.add(Finding("emulate/operand", f"a launch of {block} threads; the kernel is for {wanted} (.reqntid)"))
+            return grid
+        size = cluster[0] * cluster[1] * cluster[2]
+        grid.run(resident if resident is not None else max(device.multiprocessors // size, 1))
+        return grid
+
+
+def _laid_out(entry: Entry) -> tuple[dict[str, int], int, int]:
+    """Offset of each shared variable in the CTA's window, bytes of those of known size, and where the launch's own begin."""
+    symbols, at = {}, SHARED_AT
+    for name, align, size in entry.shared:
+        if size is not None:
+            at = -(-at // align) * align
+            symbols[name] = at
+            at += size
+    end = -(-at // 16) * 16
+    for name, _, size in entry.shared:
+        if size is None:
+            symbols[name] = end
+    return symbols, end - SHARED_AT, end
+
+
+# --- the driver's functions --------------------------------------------------------------------------------------------
+
+
+class Status(int):
+    name = "CUDA_SUCCESS"
+
+
+OK = Status(0)
+
+
+class _Names:
+    """An enumeration of the driver: each name stands for itself."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+class _Map:
+    """What cuTensorMapEncodeTiled gives."""
+
+    def __init__(self, data: bytes) -> None:
+        self.buffer = ctypes.create_string_buffer(data, 128)
+
+    def getPtr(self) -> int:
+        return ctypes.addressof(self.buffer)
+
+
+class Api:
+    """`launched`: called with the grid of each launch, when it has run. `emulates`: the instructions by name."""
+
+    def __init__(
+        self,
+        emulates: Mapping[str, Emulated],
+        capability: tuple[int, int],
+        launched: Callable[[Grid], None],
+        turns: Callable[[], Turns] = Turns,
+        races: bool = True,
+        multiprocessors: int = MULTIPROCESSORS,
+    ) -> None:
+        self.emulates, self.capability, self.launched, self.turns, self.races = emulates, capability, launched, turns, races
+        self.device = Device(multiprocessors)
+        self.programs: dict[bytes, Program] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("CUlaunchConfig"):
+            return SimpleNamespace
+        if name == "CUlaunchAttribute":
+            return lambda: SimpleNamespace(id=None, value=SimpleNamespace(clusterDim=SimpleNamespace(x=1, y=1, z=1)))
+        if name in ("CUstream", "cuuint64_t", "cuuint32_t"):
+            return int
+        if name.startswith("CU"):
+            return _Names()
+        handler = None if name.startswith("_") else getattr(type(self), f"_{name}", None)
+        if handler is None:
+            raise AttributeError(name)
+
+        def call(*args: Any) -> tuple:
+            value = handler(self, *args)
+            return (OK,) if value is None else (OK, value)
+
+        return call
+
+    def program(self, data: bytes) -> Program:
+        if data not in self.programs:
+            self.programs[data] = Program(data.rstrip(b"\0").decode(), self.emulates)
+        return self.programs[data]
+
+    def _nothing(self, *args: Any) -> None: ...
+
+    _cuInit = _cuCtxPushCurrent = _cuCtxSynchronize = _cuStreamSynchronize = _cuStreamWaitEvent = _nothing
+    _cuFuncSetAttribute = _cuEventRecord = _cuEventDestroy = _nothing
+
+    def _zero(self, *args: Any) -> int:
+        return 0
+
+    _cuCtxGetCurrent = _cuCtxGetDevice = _cuCtxPopCurrent = _cuDriverGetVersion = _cuPointerGetAttribute = _cuEventCreate = _zero
+
+    def _cuDeviceGetCount(self) -> int:
+        return 1
+
+    def _cuDeviceGet(self, ordinal: int) -> int:
+        return ordinal
+
+    def _cuDeviceGetName(self, size: int, device: int) -> bytes:
+        return b"CPU"
+
+    def _cuDevicePrimaryCtxRetain(self, device: int) -> int:
+        return 1
+
+    def _cuDeviceGetAttribute(self, attribute: str, device: int) -> int:
+        return {
+            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": self.capability[0],
+            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": self.capability[1],
+            "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": self.device.multiprocessors,
+            "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
+        }[attribute]
+
+    def _cuLibraryLoadData(self, data: bytes, *args: Any) -> bytes:
+        return data
+
+    def _cuLibraryGetKernel(self, library: bytes, name: bytes) -> Program:
+        return self.program(library)
+
+    def _cuKernelGetFunction(self, kernel: Program) -> Program:
+        return kernel
+
+    def _cuOccupancyMaxActiveClusters(self, function: Program, config: Any) -> int:
+        return max(self.device.multiprocessors // _cluster(config)[0], 1)
+
+    def _cuOccupancyMaxActiveBlocksPerMultiprocessor(self, *args: Any) -> int:
+        return 1
+
+    def _cuMemAlloc(self, size: int) -> int:
+        return self.device.allocate(size)
+
+    def _cuMemFree(self, address: int) -> None:
+        self.device.free(address)
+
+    def _cuMemsetD8(self, address: int, byte: int, size: int) -> None:
+        self.device.fill(address, byte, size)
+
+    def _cuMemcpyHtoD(self, address: int, data: Any, size: int) -> None:
+        self.device.put(address, data)
+
+    def _cuMemcpyDtoH(self, host: bytearray, address: int, size: int) -> None:
+        host[:] = self.device.get(address, size)
+
+    def _cuTensorMapEncodeTiled(self, kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill) -> _Map:
+        word, bits = KINDS[kind.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")]
+        span = swizzle.removeprefix("CU_TENSOR_MAP_SWIZZLE_").removesuffix("B")
+        filled = "nan" if fill.endswith("NAN_REQUEST_ZERO_FMA") else "zero"
+        made = TiledMap(
+            address,
+            bits,
+            word,
+            tuple(extents),
+            tuple(strides[: rank - 1]),
+            tuple(box),
+            tuple(steps),
+            int(span) if span.isdigit() else 0,
+            filled,
+        )
+        return _Map(self.device.encode(made))
+
+    def _cuLaunchKernelEx(self, config: Any, function: Program, params: int, extra: Any) -> None:
+        pointers = ctypes.cast(params, ctypes.POINTER(ctypes.c_void_p))
+        data = bytearray(function.code.param_bytes)
+        for n, (name, _) in enumerate(function.entry.params):
+            at, (_, size) = function.code.params[name], function.entry.sizes[name]
+            data[at : at + size] = ctypes.string_at(pointers[n], size)
+        grid = function.launch(
+            self.device,
+            (config.gridDimX, config.gridDimY, config.gridDimZ),
+            (config.blockDimX, config.blockDimY, config.blockDimZ),
+            bytes(data),
+            _cluster(config),
+            config.sharedMemBytes,
+            self.turns(),
+            self.races,
+        )
+        self.launched(grid)
+
+
+def _cluster(config: Any) -> tuple[int, int, int]:
+    for attribute in getattr(config, "attrs", ()):
+        if attribute.id == "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION":
+            d = attribute.value.clusterDim
+            return d.x, d.y, d.z
+    return 1, 1, 1

@@ -1,0 +1,316 @@
+"""A launch: CTAs by clusters, the jobs of their engines, and the turns that all of them take."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cake_core.emulate.agents import Agent, Clock, JobAgent
+from cake_core.emulate.barriers import Meeting, PhaseBarrier
+from cake_core.emulate.clocks import Vector
+from cake_core.emulate.code import Code
+from cake_core.emulate.memory import Memory
+from cake_core.emulate.outcome import Fault, Finding, Findings
+from cake_core.emulate.turns import Turns
+from cake_core.emulate.warps import Lanes, Warp
+from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS, TiledMap
+
+if TYPE_CHECKING:
+    from cake_core.emulate.device import Device
+
+#: Where shared memory starts in its window: the system keeps the first kilobyte of a CTA (CUDA C++ Programming Guide, Compute Capabilities 8.x on).
+SHARED_AT = 1024
+#: Blocks of code that a warp goes through before others have their turn.
+SLICE = 512
+#: Rounds without a barrier, a store or a completion after which those that still run are taken to poll for what never comes.
+IDLE_ROUNDS = 400
+#: Instructions of warps that a launch may execute.
+MOST = 200_000_000
+
+
+class Job:
+    """Work of an engine. Implements `ptx.emulated.Job`."""
+
+    __slots__ = ("cta", "done", "line", "proxy", "queue", "seen", "stamp", "what", "work")
+
+    def __init__(self, cta: Cta, line: int, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, seen: Vector) -> None:
+        self.cta, self.line, self.queue, self.work, self.what, self.proxy, self.seen = cta, line, queue, work, what, proxy, seen
+        self.done, self.stamp = False, None
+
+
+class Cta:
+    """`number`: in the grid. Implements `ptx.emulated.Cta`."""
+
+    def __init__(self, launch: Grid, number: int, index: tuple[int, int, int], rank: int, cluster: list[Cta]) -> None:
+        self.launch, self.number, self.index, self.rank, self.cluster = launch, number, index, rank, cluster
+        self.shape, self.threads = launch.shape, launch.threads
+        self.shared = Memory(f"shared memory of CTA {number}", launch.shared_bytes, "shared", SHARED_AT)
+        self.barriers: dict[int, tuple[PhaseBarrier, int, int]] = {}
+        self.meetings: dict[int, Meeting] = {}
+        self.kept: dict[Hashable, Any] = {}
+        self.ended, self.gone = False, 0
+        size = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
+        self.whole = Meeting(f"the barrier of the cluster of CTA {number}", size * self.threads)
+        self.warps: list[Warp] = []
+        for w in range(-(-self.threads // LANES)):
+            clock = launch.clock(f"warp {w} of CTA {number}")
+            self.warps.append(Warp(self, w, min(self.threads - LANES * w, LANES), launch.code, clock))
+
+    def shared_of(self, agent: Agent, rank: int) -> Memory:
+        if rank >= len(self.cluster):
+            raise agent.fault("emulate/out-of-bounds", f"an address of shared memory in CTA {rank} of a cluster of {len(self.cluster)}")
+        other = self.cluster[rank]
+        if other.ended:
+            raise agent.fault("emulate/out-of-bounds", f"shared memory of CTA {rank} of the cluster, which has ended")
+        return other.shared
+
+    def barrier(self, agent: Agent, address: int) -> PhaseBarrier:
+        """The object at an address of the window. One that nobody has initialised faults when it is used."""
+        rank, offset = address >> RANK_AT, address & (1 << RANK_AT) - 1
+        memory = self.shared_of(agent, rank)
+        memory._inside(agent, np.array([offset]), 8, "used as a barrier")
+        kept = self.cluster[rank].barriers
+        if offset not in kept:
+            kept[offset] = PhaseBarrier(f"the barrier at {offset - SHARED_AT} of CTA {self.cluster[rank].number}")
+        return kept[offset]
+
+    def meeting(self, number: int) -> Meeting:
+        if number not in self.meetings:
+            self.meetings[number] = made = Meeting(f"barrier {number} of CTA {self.number}", self.threads)
+            made.gone = self.gone
+        return self.meetings[number]
+
+    def together(self) -> Meeting:
+        """The barrier of the cluster."""
+        return self.cluster[0].whole
+
+    def end(self, threads: int) -> None:
+        """So many threads have ended."""
+        self.gone += threads
+        for meeting in (*self.meetings.values(), self.together()):
+            meeting.end(threads)
+
+    def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
+
+    def memory(self, name: str, size: int) -> Memory:
+        return self.state(("memory", name), lambda: Memory(f"{name} of CTA {self.number}", size, name))
+
+
+class Grid:
+    """One launch. `dims`, `cluster`: CTAs along x, y, z. Implements `ptx.emulated.Launch`."""
+
+    def __init__(
+        self,
+        code: Code,
+        dims: tuple[int, int, int],
+        cluster: tuple[int, int, int],
+        shape: tuple[int, int, int],
+        params: bytes,
+        shared_bytes: int,
+        dynamic_bytes: int,
+        device: Device,
+        turns: Turns,
+        races: bool = True,
+        most: int = MOST,
+    ) -> None:
+        self.code, self.grid, self.cluster, self.shape, self.device, self.turns = code, dims, cluster, shape, device, turns
+        self.threads, self.races, self.most = shape[0] * shape[1] * shape[2], races, most
+        self.shared_bytes, self.dynamic_bytes = shared_bytes, dynamic_bytes
+        self.params = Memory("the parameters", max(len(params), 1), "param", written=True, watched=False)
+        self.params.data[: len(params)] = np.frombuffer(params, np.uint8)
+        self.findings = Findings()
+        self.progress = self.executed = 0
+        self.names: list[str] = ["nobody"]
+        self.jobs = np.zeros(64, bool)  # by number of agent: of an engine
+        self.free: list[Clock] = []  # clocks of jobs that are over
+        self.queues: dict[Hashable, deque[Job]] = {}
+        self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
+        self.kept: dict[Hashable, Any] = {}
+        self.listeners: list[Callable] = []
+
+    @property
+    def multiprocessors(self) -> int:
+        return self.device.multiprocessors
+
+    # --- agents
+
+    def clock(self, name: str, job: bool = False) -> Clock:
+        number = len(self.names)
+        self.names.append(name)
+        if number >= len(self.jobs):
+            self.jobs = np.concatenate([self.jobs, np.zeros(len(self.jobs), bool)])
+        self.jobs[number] = job
+        return Clock(number)
+
+    def name(self, number: int) -> str:
+        return self.names[number]
+
+    def _job_clock(self, job: Job) -> Clock:
+        """A number for a job: one that was a job's which this one knows of, so that who knows this one knows that one too."""
+        if not self.races:
+            return Clock(0)
+        known = job.seen.known
+        for n, clock in enumerate(self.free):
+            if clock.id < len(known) and known[clock.id] >= clock.count - 1:  # all that it has told
+                del self.free[n]
+                self.names[clock.id] = job.what
+                break
+        else:
+            clock = self.clock(job.what, True)
+        clock.vector = job.seen
+        return clock
+
+    # --- ptx.emulated.Launch
+
+    def map(self, address: int) -> TiledMap | None:
+        base = WINDOWS["param"]
+        if base <= address < base << 1:
+            address -= base
+        if address < self.params.size:
+            return self.device.map_in(self.params.data[address : address + 128].tobytes())
+        found = self.locate(address, 128)
+        return None if found is None else self.device.map_in(found[0].data[found[1] : found[1] + 128].tobytes())
+
+    def locate(self, address: int, size: int) -> tuple[Memory, int] | None:
+        return self.device.locate(address, size)
+
+    def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
+
+    # --- jobs
+
+    def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str) -> Job:
+        seen = lanes.release() or Vector()
+        job = Job(lanes.cta, lanes.line, queue, work, what, proxy, seen)
+        key = ("alone", id(job)) if queue is None else (lanes.cta.number, queue)
+        self.queues.setdefault(key, deque()).append(job)
+        return job
+
+    def perform(self, key: Hashable) -> None:
+        """The first job of a queue takes effect."""
+        queue = self.queues[key]
+        job = queue.popleft()
+        if not queue:
+            del self.queues[key]
+        if self.races and key in self.last:
+            job.seen.join(self.last[key])
+        clock = self._job_clock(job)
+        agent = JobAgent(job.cta, clock, job.line, job.what, job.proxy == "async")
+        job.work(agent)
+        job.done, job.stamp = True, agent.release()
+        if self.races:
+            self.free.append(clock)
+            if job.queue is not None:
+                self.last[key] = job.stamp
+
+    def phase_over(self, agent: Agent, barrier: PhaseBarrier) -> None:
+        for listener in self.listeners:
+            listener(self, agent, barrier)
+
+    # --- the run
+
+    def run(self, resident: int) -> None:
+        """All CTAs, `resident` clusters at a time. Findings are in `findings`; a fault ends the run."""
+        try:
+            with np.errstate(all="ignore"):
+                self._run(max(resident, 1))
+        except Fault as fault:
+            self.findings.add(fault.finding)
+
+    def _run(self, resident: int) -> None:
+        waiting = deque(self._clusters())
+        live: list[list[Cta]] = []
+        idle = 0
+        while waiting or live:
+            while waiting and len(live) < resident:
+                live.append(self._begin(waiting.popleft()))
+            before, went = self.progress, False
+            warps = [w for cluster in live for cta in cluster for w in cta.warps if w.splits]
+            for warp in self.turns.order(warps):
+                went |= self._turn(warp)
+            performed = self.turns.perform(self, went)
+            for cluster in [c for c in live if not any(w.splits for cta in c for w in cta.warps)]:
+                if self._end(cluster):
+                    live.remove(cluster)
+            if not went and not performed and live and any(w.splits for c in live for cta in c for w in cta.warps):
+                self._deadlock(live)
+                return
+            idle = idle + 1 if self.progress == before else 0
+            if idle > IDLE_ROUNDS:
+                self._deadlock(live)
+                return
+            if self.executed > self.most:
+                lanes = warps[0].splits[0] if warps and warps[0].splits else None
+                line = lanes.line if lanes is not None else 0
+                self.findings.add(Finding("emulate/unfinished", f"the kernel still runs after {self.most} instructions of warps", line))
+                return
+
+    def _turn(self, warp: Warp) -> bool:
+        """Each group of lanes that can go on does so, the one that is furthest behind first. Whether any did."""
+        blocks, budget, went = self.code.blocks, self.turns.slice(SLICE), False
+        for lanes in warp.splits:
+            lanes.paused = False
+        while budget > 0:
+            ready = [s for s in warp.splits if not s.paused and (s.waiting is None or s.waiting.ready())]
+            if not ready:
+                break
+            went = True
+            lanes = ready[0] if len(ready) == 1 else min(ready, key=lambda s: s.block)
+            budget = lanes.run(blocks, budget)
+        return went
+
+    def _clusters(self) -> list[tuple[int, list[tuple[int, int, int]]]]:
+        (gx, gy, gz), (cx, cy, cz) = self.grid, self.cluster
+        found = []
+        for z in range(0, gz, cz):
+            for y in range(0, gy, cy):
+                for x in range(0, gx, cx):
+                    found.append([(x + i, y + j, z + k) for k in range(cz) for j in range(cy) for i in range(cx)])
+        return found
+
+    def _begin(self, indices: Sequence[tuple[int, int, int]]) -> list[Cta]:
+        cluster: list[Cta] = []
+        gx, gy, _ = self.grid
+        for rank, (x, y, z) in enumerate(indices):
+            cluster.append(Cta(self, x + gx * (y + gy * z), (x, y, z), rank, cluster))
+        return cluster
+
+    def _end(self, cluster: list[Cta]) -> bool:
+        """What a cluster leaves unfinished; its jobs take effect first where nobody waited for them."""
+        pending = [k for k, q in self.queues.items() if any(j.cta in cluster for j in q)]
+        for key in pending:
+            job = self.queues[key][0]
+            self.findings.add(
+                Finding("emulate/unfinished", f"{job.what} has not taken effect when CTA {job.cta.number} ends", job.line, f"CTA {job.cta.number}")
+            )
+            while key in self.queues:
+                self.perform(key)
+        for cta in cluster:
+            cta.ended = True
+            for kept in tuple(cta.kept.values()):
+                if callable(ended := getattr(kept, "ended", None)):
+                    for left in ended(cta):
+                        self.findings.add(Finding("emulate/unfinished", left, 0, f"CTA {cta.number}"))
+        return True
+
+    def _deadlock(self, live: list[list[Cta]]) -> None:
+        stuck: Mapping[tuple, list] = {}
+        for cluster in live:
+            for cta in cluster:
+                for warp in cta.warps:
+                    for s in warp.splits:
+                        what = s.waiting.what if s.waiting is not None else "polls for a change that does not come"
+                        stuck.setdefault((s.line, what), []).append(s)
+        for (line, what), lanes in stuck.items():
+            names = ", ".join(s.who for s in lanes[:4]) + (f" and {len(lanes) - 4} more" if len(lanes) > 4 else "")
+            message = f"{names} never go on: they wait for {what}" if lanes[0].waiting is not None else f"{names} never go on: they poll"
+            states = [b.state() for b in lanes[0].cta.barriers.values() if b.bytes or b.pending != b.count]
+            self.findings.add(Finding("emulate/deadlock", message, line, lanes[0].who, "; ".join(states[:4]) or None))

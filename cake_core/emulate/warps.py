@@ -1,0 +1,305 @@
+"""A warp: registers of 32 lanes, and those of its lanes that execute together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cake_core.emulate.agents import Agent, Clock
+from cake_core.emulate.clocks import Vector
+from cake_core.emulate.code import END, VIEWS, Code
+from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS
+
+if TYPE_CHECKING:
+    from cake_core.emulate.barriers import PhaseBarrier
+    from cake_core.emulate.grid import Cta, Job
+    from cake_core.emulate.memory import Memory
+
+ALL = 0xFFFFFFFF
+_NUMBERS = np.arange(LANES)
+_OFFSET = (1 << RANK_AT) - 1
+_ONES = np.ones(LANES, bool)
+_ONES.flags.writeable = False
+#: What registers hold before anyone writes them: a number that is no address, and a NaN as a float.
+_FRESH = 0xFFDEAD5A
+
+
+class Waiting:
+    """What lanes wait for. `after`: the step has begun, and ends with this call."""
+
+    __slots__ = ("after", "ready", "what")
+
+    def __init__(self, ready: Callable[[], bool], what: str, after: Callable[[], None] | None) -> None:
+        self.ready, self.what, self.after = ready, what, after
+
+
+class Warp:
+    """`banks`: by view, the registers of its width as (n, 32); `rows`: the same, row by row. `splits`: the groups of lanes that execute apart."""
+
+    def __init__(self, cta: Cta, number: int, lanes: int, code: Code, clock: Clock) -> None:
+        self.cta, self.number, self.clock = cta, number, clock
+        self.kept: dict[Hashable, Any] = {}
+        self.held: dict[tuple[int, int], str] = {}  # registers that an engine has, and which
+        store = {w: _fresh(w, n) for w, n in code.rows.items()}
+        store.setdefault(0, np.zeros((1, LANES), bool))
+        self.banks: list[np.ndarray | None] = [None] * len(VIEWS)
+        self.rows: list[list[np.ndarray] | None] = [None] * len(VIEWS)
+        for v in code.views:
+            width = 0 if VIEWS[v] == "bool" else np.dtype(VIEWS[v]).itemsize
+            if width in store:
+                self.banks[v] = store[width].view(VIEWS[v])
+                self.rows[v] = list(self.banks[v])
+        self.splits = [Lanes(self, _NUMBERS < lanes)]
+
+    @property
+    def alive(self) -> int:
+        return sum(_mask(s.active) for s in self.splits)
+
+
+def _fresh(width: int, count: int) -> np.ndarray:
+    if not width:
+        return np.zeros((count, LANES), bool)
+    return np.full((count, LANES), (_FRESH << 32 | _FRESH) & (1 << 8 * width) - 1, np.dtype(f"uint{8 * width}"))
+
+
+def _mask(active: np.ndarray) -> int:
+    return int.from_bytes(np.packbits(active, bitorder="little").tobytes(), "little")
+
+
+class Lanes(Agent):
+    """Lanes that execute together: `block` is where they are. Implements `ptx.emulated.Lanes`."""
+
+    __slots__ = ("active", "banks", "block", "first", "full", "own", "paused", "rows", "waiting", "warp")
+
+    def __init__(self, own: Warp, active: np.ndarray) -> None:
+        super().__init__(own.cta, own.clock)
+        self.own, self.warp, self.banks, self.rows = own, own.number, own.banks, own.rows
+        self.block, self.waiting, self.paused = 0, None, False
+        self.narrow(active)
+
+    def narrow(self, active: np.ndarray) -> None:
+        self.active, self.full = active, bool(active.all())
+        self.first = 0 if self.full else int(active.argmax())
+
+    @property
+    def who(self) -> str:
+        return f"warp {self.warp} of CTA {self.cta.number}"
+
+    @property
+    def alive(self) -> int:
+        return self.own.alive
+
+    @property
+    def ended(self) -> np.ndarray:
+        """The lanes of the warp that have ended."""
+        return (self.own.alive >> _NUMBERS & 1) == 0
+
+    def missing(self, mask: int | None) -> int:
+        """Those lanes of `mask` (None: all that have not ended) that are not here."""
+        if self.full:
+            return 0
+        wanted = self.own.alive if mask is None else mask
+        return wanted & ~_mask(self.active)
+
+    def met(self) -> None:
+        """All lanes of the warp are here: what each did is ordered in front of what each will do."""
+        c = self.clock
+        c.synced = c.count
+        c.count += 1
+
+    def _tell(self, stamp: Vector) -> None:
+        c = self.clock
+        if self.full:
+            stamp.tell(c.id, c.count)
+            return
+        if c.synced:
+            stamp.tell(c.id, c.synced)
+        count, mask = stamp.lanes.get(c.id, (0, 0))
+        stamp.lanes[c.id] = max(c.count, count), mask | _mask(self.active)
+
+    def uniform(self, values: np.ndarray) -> int:
+        value = values[self.first]
+        if not self.full:
+            values = values[self.active]
+        if (values != value).any():
+            raise self.fault("emulate/divergent", "lanes give different values for an operand that is one for all of them")
+        return int(value)
+
+    # --- memory
+
+    def load(self, space: str, addresses: np.ndarray, size: int, scope: str = "") -> np.ndarray:
+        if not self.full:
+            addresses = np.where(self.active, addresses, addresses[self.first])
+        self._aligned(addresses, size)
+        memory, offsets = self._where(space, addresses, size)
+        lanes = _NUMBERS if self.full else np.where(self.active, _NUMBERS, self.first)
+        if memory is not None:
+            return memory.read(self, offsets, size, lanes, scope)
+        found = np.zeros((LANES, size), np.uint8)
+        for lane in np.flatnonzero(self.active):
+            one, at = self._where(space, addresses[lane : lane + 1], size)
+            found[lane] = one.read(self, at, size, lanes[lane : lane + 1], scope)[0]
+        return found
+
+    def store(self, space: str, addresses: np.ndarray, data: np.ndarray, scope: str = "") -> None:
+        size = data.shape[-1]
+        lanes = _NUMBERS
+        if not self.full:
+            addresses, data, lanes = addresses[self.active], np.broadcast_to(data, (LANES, size))[self.active], _NUMBERS[self.active]
+        self._aligned(addresses, size)
+        self.grid.progress += 1
+        memory, offsets = self._where(space, addresses, size)
+        if memory is not None:
+            memory.write(self, offsets, data, lanes, scope)
+            return
+        for n in range(len(addresses)):
+            one, at = self._where(space, addresses[n : n + 1], size)
+            one.write(self, at, data[n : n + 1], lanes[n : n + 1], scope)
+
+    def update(self, space: str, addresses: np.ndarray, size: int, change: Callable[[int, np.ndarray], np.ndarray], scope: str = "gpu") -> np.ndarray:
+        old = np.zeros((LANES, size), np.uint8)
+        self._aligned(addresses if self.full else addresses[self.active], size)
+        self.grid.progress += 1
+        for lane in np.flatnonzero(self.active):
+            memory, at = self._where(space, addresses[lane : lane + 1], size)
+            row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes))
+            old[lane] = row
+        return old
+
+    def _aligned(self, addresses: np.ndarray, size: int) -> None:
+        align = size & -size
+        bad = addresses & np.uint64(align - 1)
+        if bad.any():
+            at = int(addresses[bad != 0][0])
+            raise self.fault("emulate/misaligned", f"an access of {size} bytes at {at:#x}, which is no multiple of {align}")
+
+    def _where(self, space: str, addresses: np.ndarray, size: int) -> tuple[Memory | None, np.ndarray]:
+        """The memory that holds all of these addresses, and the offsets in it; None: they lie in several."""
+        if space == "generic":
+            space, addresses = self._generic(addresses)
+            if space is None:
+                return None, addresses
+        if space == "shared":
+            ranks = addresses >> np.uint64(RANK_AT)
+            rank = int(ranks[0])
+            if (ranks != rank).any():
+                return None, addresses
+            return self.cta.shared_of(self, rank), (addresses & np.uint64(_OFFSET)).astype(np.int64)
+        if space == "param":
+            return self.cta.launch.params, addresses.astype(np.int64)
+        if space == "global":
+            low, high = int(addresses.min()), int(addresses.max())
+            found, last = self.cta.launch.locate(low, 1), self.cta.launch.locate(high, 1)
+            if found is None:
+                raise self.fault("emulate/out-of-bounds", f"{size} bytes of global memory at {low:#x}, where nothing is allocated")
+            if last is not None and last[0] is not found[0]:
+                return None, addresses
+            return found[0], addresses.astype(np.int64) - low + found[1]
+        raise self.fault("emulate/unsupported", f"memory of the space '.{space}' is not covered")
+
+    def _generic(self, addresses: np.ndarray) -> tuple[str | None, np.ndarray]:
+        first = int(addresses[0])
+        name = next((n for n, base in WINDOWS.items() if base <= first < base << 1), "global")
+        low = WINDOWS.get(name, 0)
+        high = low << 1 or min(WINDOWS.values())
+        if int(addresses.min()) < low or int(addresses.max()) >= high:
+            return None, addresses
+        return name, addresses - np.uint64(low)
+
+    def barrier(self, address: int) -> PhaseBarrier:
+        if address % 8:
+            raise self.fault("emulate/misaligned", f"a barrier object at {address:#x}, which is no multiple of 8")
+        return self.cta.barrier(self, address)
+
+    # --- waiting and engines
+
+    def wait(self, ready: Callable[[], bool], what: str, after: Callable[[], None] | None = None) -> Waiting:
+        return Waiting(ready, what, after)
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async") -> Job:
+        return self.grid.start(self, queue, work, what, proxy)
+
+    def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        kept = self.own.kept
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
+
+    # --- control
+
+    def run(self, blocks: list, budget: int) -> int:
+        """Go on until these lanes wait, pause, end, come to where others of their warp are or were, or `budget` blocks are done. Returns what is
+        left of it."""
+        own, grid = self.own, self.grid
+        if (waiting := self.waiting) is not None:
+            self.waiting = None
+            grid.progress += 1
+            if waiting.after is not None:
+                waiting.after()
+                self._go(blocks, blocks[self.block])
+        while budget > 0:
+            if self.block < 0:
+                own.splits.remove(self)
+                self.cta.end(int(self.active.sum()))
+                grid.progress += 1
+                return budget
+            if len(own.splits) > 1 and self._joins():
+                return budget
+            b = blocks[self.block]
+            budget -= 1
+            if b.waits:
+                self.line, step = b.steps[0]
+                self.waiting = step(self)
+                grid.executed += 1
+                if self.waiting is not None:
+                    return budget
+            else:
+                for self.line, step in b.steps:
+                    step(self)
+                grid.executed += len(b.steps) + 1
+            self._go(blocks, b)
+            if self.paused or len(own.splits) > 1:
+                return budget
+        return budget
+
+    def _joins(self) -> bool:
+        """Where other lanes of the warp stand at the same block they go on together; these are gone then."""
+        for other in self.own.splits:
+            if other is not self and other.block == self.block and (other.waiting is None or other.waiting.after is None):
+                other.narrow(other.active | self.active)
+                other.waiting, other.paused = None, other.paused and self.paused
+                self.own.splits.remove(self)
+                return True
+        return False
+
+    def _go(self, blocks: list, b) -> None:
+        if b.taken is None:
+            self.block = b.next
+            return
+        if b.guard is None:
+            self.block = b.taken
+            return
+        holds = self.rows[_BOOL][b.guard]
+        chosen = self.active & ~holds if b.negated else self.active & holds
+        if not chosen.any():
+            self.block = b.next
+            return
+        rest = self.active & ~chosen
+        if not rest.any():
+            self.block = b.taken
+            return
+        other = Lanes(self.own, rest)
+        other.block, other.line = b.next, self.line
+        self.own.splits.append(other)
+        self.narrow(chosen)
+        self.block = b.taken
+
+
+_BOOL = VIEWS.index("bool")
+
+__all__ = ["ALL", "END", "Lanes", "Waiting", "Warp"]
