@@ -9,7 +9,7 @@ from cake_core.effects import Access, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Block, For, If, Kernel, Role, Stmt
 from cake_core.ir.visit import nested
-from cake_core.primitive.asking import effects_of
+from cake_core.primitive.asking import attributes_of, effects_of
 from cake_core.source import Span
 
 PARTS = ("body", "then", "other")
@@ -83,8 +83,8 @@ def _with(s: Stmt, part: str, new: Block) -> Block:
 
 
 def effects(t: Stmt, registry) -> tuple[Effect, ...]:
-    """What an elaborated statement does, with what the statements in it do, loops left out."""
-    out = list(effects_of(t, registry))
+    """What an elaborated statement does, with what the statements in it do, loops left out; of one that does nothing else, what its plugin says of it."""
+    out = list(effects_of(t, registry) or attributes_of(t, registry))
     if not isinstance(t, For | Role):
         for block in nested(t):
             for s in block:

@@ -14,7 +14,7 @@ from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
 from cake_core.frozen import thawed
 from cake_core.ir.nodes import Binary, Expr, Unary
-from cake_core.rules.check import asked, asks
+from cake_core.rules.check import asked
 from cake_core.rules.decide import Judge
 from cake_core.rules.evaluate import MAX_STEPS, Evaluator, OverBudget, Undecidable
 from cake_core.rules.formula import And, Arithmetic, Formula, Not, Or
@@ -24,6 +24,7 @@ from cake_core.rules.predicates import PROVED, VACUITY, Answer, Given, Predicate
 from cake_core.rules.protocols import broken
 from cake_core.rules.schema import Level, Path, Protocol, Relation, Rule
 from cake_core.rules.verdict import Outcome, Verdict, finding, undecided
+from cake_core.rules.ways import WAYS
 
 #: Of a kernel that no launch runs; a rule tells it once, and here it is outside of what can be judged.
 CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold together, so anything would be proved", outside=True)
@@ -52,8 +53,8 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
 
 
 def asking(rule: Rule) -> bool:
-    """Whether a rule asks predicates, which a prover must answer."""
-    return isinstance(rule.shape, Relation) and asks(rule.shape.require, rule.definitions)
+    """Whether a rule asks predicates that a prover must answer: those that are read off the text are answered anyway."""
+    return not predicates_of(rule) <= WAYS.keys()
 
 
 def predicates_of(rule: Rule) -> frozenset[str]:

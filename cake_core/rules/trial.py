@@ -18,6 +18,7 @@ from cake_core.rules.engine import judge
 from cake_core.rules.predicates import Predicates
 from cake_core.rules.probes import Judged, probe, untested
 from cake_core.rules.schema import Rule
+from cake_core.rules.unreached import unreached
 from cake_core.rules.verdict import Outcome
 from cake_core.source import Source, Span
 from cake_core.syntax import decode
@@ -113,7 +114,7 @@ def _one(rule: Rule, kind: str, path: Path, judged: Judged, update: bool, sink: 
             "rules/example",
             f"'{path.name}' is {what}, not {WANTED[kind]}",
             at,
-            why=said or ("nothing of it is what the rule matches" if Outcome.INAPPLICABLE in outcomes else None),
+            why=said or (unreached(rule, rows) if Outcome.INAPPLICABLE in outcomes else None),
         )
     elif kind == "bad":
         source = decode(path.name, path.read_bytes())

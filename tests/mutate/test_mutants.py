@@ -200,3 +200,11 @@ def test_seeds_draw_all_families():
         "columns": ("[:, 32 +: 16]", "role epi1", "tcgen05.dealloc"),
     }.items():
         assert all(m in texts[family] for m in marks), family
+
+
+def test_what_says_of_itself_only_what_rules_read_changes_places_too():
+    text = ROOT / "rules" / "sm100" / "cake_rules_sm100" / "rules" / "alloc-after-permit" / "good_behind.cake"
+    f = front(text.read_text(encoding="utf-8"))
+    (swapped,) = [m for m in mutants(f.derived, f.typed, REGISTRY) if (m.operator, m.what) == ("swap", "tcgen05.alloc and tcgen05.relinquish")]
+    case = Judge(REGISTRY, f.arch, [Scenario({"N": 128})]).case(swapped, swapped.kernel)
+    assert (case.outcome, case.codes) == (Outcome.CHECKED, ("sm100/alloc-after-permit",))

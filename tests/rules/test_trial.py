@@ -100,6 +100,22 @@ def test_what_is_wrong_is_told(folder, change, said):
     assert result.exit_code == 1 and said in result.output and "Traceback" not in result.output
 
 
+@pytest.mark.parametrize(
+    "match, said",
+    [
+        ("{r: {role: {pad: 3}}}", "no fact fits 'r', a role with pad 3: the one there has not that 'pad'"),
+        ("{r: {role: {}}, b: {barrier: {}}}", "no fact fits 'b', a barrier: the kernel has no barrier"),
+        ("{r: {role: {}}, e: {event: {op: warp.sync, by: leader}}}", "no fact fits 'e', an event with op warp.sync, by leader: "),
+        ("{r: {role: {}}}\nwhere: r.warps > 9", "there are facts for each pattern, and 'where' hold of none together"),
+        ("{r: {role: {}}}\napplies: {capability: [tcgen05]}", "the target does not offer 'tcgen05'"),
+    ],
+)
+def test_what_a_text_lacks_to_reach_the_rule_is_told(folder, match, said):
+    root = folder(rule__yaml=RULE.replace("{r: {role: {}}}", match), bad_one__cake=BAD, good_two__cake=GOOD)
+    result = cake("test", "acme", "--pack", str(root))
+    assert result.exit_code == 1 and "'good_two.cake' is inapplicable, not proved" in result.output and said in " ".join(result.output.split())
+
+
 def test_a_finding_names_the_folder_of_its_text(folder):
     root = folder(rule__yaml=RULE, bad_one__cake=BAD, good_two__cake="cake 1\nkernel")
     (root / "rules" / "small-role" / "good_three.cake").write_bytes(b"\xff")
