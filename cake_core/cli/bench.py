@@ -16,9 +16,10 @@ Examples:
 
 @click.command("bench", epilog=EPILOG)
 @click.argument("target", metavar="FILE|ARTIFACT")
+@click.option("--on", type=click.Choice(["gpu"]), default="gpu", show_default=True, help="Where it runs.")
 @run_options
 @format_options
-def command(target, shapes, if_available, on, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
+def command(target, on, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
     """Time a kernel on the GPU: median, 10th and 90th percentile of many launches, and what they move and compute."""
     from cake_core.cli.reports import show_bench
     from cake_core.runtime.execute import bench_artifact

@@ -14,6 +14,9 @@ def _shape(shape: dict) -> str:
 def _head(report) -> None:
     d = report.device
     major, minor = d.compute_capability
+    if d.name == "CPU":
+        click.echo(f"{report.kernel} for {report.arch}, its PTX executed on the CPU, seed {report.seed}\n")
+        return
     click.echo(f"{report.kernel} for {report.arch} on {d.name} (compute capability {major}.{minor}, driver {d.driver}), seed {report.seed}\n")
 
 

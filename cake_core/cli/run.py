@@ -21,12 +21,18 @@ EPILOG = """\b
 Examples:
   cake run gemm.cake
   cake run gemm.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
+  cake run gemm.cake --on cpu --shape M=128,N=256,K=64
+  cake run out/gemm --on cpu --schedule random:1 --reference gemm.py
   cake run out/gemm --reference gemm.py
   cake run gemm.cake --if-available
 
 \b
 Inputs, the reference and its tolerance come from the Python file beside the text (kernel.cake: kernel.py) or --reference.
 Without one the kernel is run, and only writes outside its outputs are looked for.
+
+\b
+--on cpu executes the kernel's PTX without a GPU and looks at every access: outside of memory, of what nobody has written, in a race,
+without a proxy fence. Choose small shapes: it takes seconds a tile.
 """
 
 
@@ -53,7 +59,6 @@ def run_options(command):
         click.option("--reference", metavar="FILE.py", help="The Python file with shapes, inputs and reference. [default: beside the text]"),
         click.option("--device", type=click.IntRange(min=0), default=0, show_default=True, help="Which GPU."),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the inputs."),
-        click.option("--on", type=click.Choice(["gpu"]), default="gpu", show_default=True, help="Where it runs."),
         click.option("--if-available", is_flag=True, help="Where there is no GPU to run on, say so in a note and end clean."),
         click.option("--shape", "shapes", multiple=True, metavar="M=..,N=..", help="A shape; may be repeated. [default: those of the reference]"),
     ):
@@ -63,7 +68,7 @@ def run_options(command):
 
 @contextmanager
 def artifact_of(
-    target: str, reference: str | None, arch, kernel, settings, allowed, ptxas, sources: dict
+    target: str, reference: str | None, arch, kernel, settings, allowed, ptxas, sources: dict, cubin: bool = True
 ) -> Iterator[tuple[Path, Path | None, tuple]]:
     """(artifact folder, companion, findings of the build): a folder as it is, a text built into a temporary one."""
     from cake_core import artifact
@@ -78,7 +83,7 @@ def artifact_of(
         return
     source = read_source(target)
     sources[source.name] = source
-    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, True, rules_of(), allowed, quiet=False)
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, cubin, rules_of(), allowed, quiet=False)
     beside = Path(target).with_suffix(".py")
     with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
         folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")
@@ -86,12 +91,29 @@ def artifact_of(
         yield folder, companion or (beside if target != "-" and beside.is_file() else None), findings
 
 
+def checked_schedule(context, parameter, value: str) -> str:
+    from cake_core.emulate.turns import NAMES, turns_of
+
+    if turns_of(value) is None:
+        raise click.BadParameter(f"'{value}' is none of {', '.join(NAMES)}")
+    return value
+
+
 @click.command("run", epilog=EPILOG)
 @click.argument("target", metavar="FILE|ARTIFACT")
+@click.option("--on", type=click.Choice(["gpu", "cpu"]), default="gpu", show_default=True, help="Where it runs: 'cpu' executes the PTX without a GPU.")
+@click.option(
+    "--schedule",
+    metavar="NAME",
+    default="round-robin",
+    show_default=True,
+    callback=checked_schedule,
+    help="Whose turn it is on the CPU: round-robin, random:SEED or adversarial.",
+)
 @run_options
 @format_options
-def command(target, shapes, if_available, on, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
-    """Run a kernel on the GPU and compare its outputs with the reference.
+def command(target, on, schedule, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
+    """Run a kernel and compare its outputs with the reference.
 
     Outputs are poisoned before and guarded around; a wrong element, an unwritten one or a write outside is a finding.
     """
@@ -99,23 +121,35 @@ def command(target, shapes, if_available, on, seed, device, reference, arch, ker
     from cake_core.runtime.execute import run_artifact
 
     format = chosen_format(format, as_json)
-    return execute(run_artifact, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format)
+    found: list[Diagnostic] = []
+    if on == "cpu":
+        from cake_core.cli.emulated import run_emulated
+
+        file = None if os.path.isdir(target) else "<stdin>" if target == "-" else target
+
+        def job(folder, companion, wanted, seed, device):
+            return run_emulated(folder, companion, wanted, seed, schedule, found, file)
+    else:
+        job = run_artifact
+    cubin = on == "gpu"
+    return execute(job, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, cubin, found)
 
 
-def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format) -> int:
-    """Run `job` on the artifact and show its report; findings and exit code as everywhere."""
+def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, cubin=True, found=()) -> int:
+    """Run `job` on the artifact and show its report; findings and exit code as everywhere. `found`: where the job puts findings of its own."""
     wanted = [parse_shape(s) for s in shapes] or None
     sources: dict = {}
     findings: tuple = ()
     try:
-        with artifact_of(target, reference, arch, kernel, settings, allowed, ptxas, sources) as (folder, companion, findings):
+        with artifact_of(target, reference, arch, kernel, settings, allowed, ptxas, sources, cubin) as (folder, companion, findings):
             result = replace(job(folder, companion, wanted, seed, device), artifact=target)  # a scratch folder's name says nothing
     except CakeError as error:
         if if_available and all(d.code in UNAVAILABLE for d in error.diagnostics):
             print_findings([*findings, *(_not_run(d, target) for d in error.diagnostics)], sources, format, runs=[])
             return exits.CLEAN
-        print_findings(error.diagnostics, sources, format)
+        print_findings([*found, *error.diagnostics], sources, format)
         return exits.code_of(error.diagnostics)
+    findings = (*findings, *found)
     print_findings(findings, sources, format, runs=[result.to_dict()])
     if format in ("text", "concise"):
         show(result)

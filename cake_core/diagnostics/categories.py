@@ -27,12 +27,13 @@ NAMESPACES = {
     "assemble": Category.HARDWARE_CONFORMANCE,
     "ptx": Category.HARDWARE_CONFORMANCE,
     "core": Category.PROGRAM_SAFETY,
+    "emulate": Category.PROGRAM_SAFETY,
     "reread": Category.PROGRAM_SAFETY,
     "perf": Category.PERFORMANCE_ANALYSIS,
 }
 
 #: The compiler's own namespaces: those of the tables in codes/.
-OWN = ("syntax", "type", "derive", "reread", "assemble", "runtime", "plugin", "rules", "config", "review", "core")
+OWN = ("syntax", "type", "derive", "reread", "assemble", "runtime", "plugin", "rules", "config", "review", "core", "emulate")
 
 #: Codes of another category than their namespace.
 CODES = {
@@ -56,7 +57,7 @@ CODES = {
 _BY_CODE = {code: category for category, codes in CODES.items() for code in codes.split()}
 
 #: Codes of the tool that lie in a namespace of the text.
-OF_THE_TOOL = frozenset(["assemble/no-assembler", "assemble/ptxas-error", "assemble/ptxas-failed", "assemble/timeout"])
+OF_THE_TOOL = frozenset(["emulate/unsupported", "assemble/no-assembler", "assemble/ptxas-error", "assemble/ptxas-failed", "assemble/timeout"])
 
 
 def category_of(code: str) -> Category | None:

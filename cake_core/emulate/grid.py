@@ -34,10 +34,21 @@ MOST = 200_000_000
 class Job:
     """Work of an engine. Implements `ptx.emulated.Job`."""
 
-    __slots__ = ("cta", "done", "line", "proxy", "queue", "seen", "stamp", "what", "work")
+    __slots__ = ("cta", "done", "line", "outlives", "proxy", "queue", "seen", "stamp", "what", "work")
 
-    def __init__(self, cta: Cta, line: int, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, seen: Vector) -> None:
-        self.cta, self.line, self.queue, self.work, self.what, self.proxy, self.seen = cta, line, queue, work, what, proxy, seen
+    def __init__(
+        self, cta: Cta, line: int, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, outlives: bool, seen: Vector
+    ) -> None:
+        self.cta, self.line, self.queue, self.work, self.what, self.proxy, self.outlives, self.seen = (
+            cta,
+            line,
+            queue,
+            work,
+            what,
+            proxy,
+            outlives,
+            seen,
+        )
         self.done, self.stamp = False, None
 
 
@@ -187,9 +198,9 @@ class Grid:
 
     # --- jobs
 
-    def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str) -> Job:
+    def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, outlives: bool) -> Job:
         seen = lanes.release() or Vector()
-        job = Job(lanes.cta, lanes.line, queue, work, what, proxy, seen)
+        job = Job(lanes.cta, lanes.line, queue, work, what, proxy, outlives, seen)
         key = ("alone", id(job)) if queue is None else (lanes.cta.number, queue)
         self.queues.setdefault(key, deque()).append(job)
         return job
@@ -287,10 +298,10 @@ class Grid:
         """What a cluster leaves unfinished; its jobs take effect first where nobody waited for them."""
         pending = [k for k, q in self.queues.items() if any(j.cta in cluster for j in q)]
         for key in pending:
-            job = self.queues[key][0]
-            self.findings.add(
-                Finding("emulate/unfinished", f"{job.what} has not taken effect when CTA {job.cta.number} ends", job.line, f"CTA {job.cta.number}")
-            )
+            job = next((j for j in self.queues[key] if not j.outlives), None)
+            if job is not None:
+                message = f"{job.what} has not taken effect when CTA {job.cta.number} ends"
+                self.findings.add(Finding("emulate/unfinished", message, job.line, f"CTA {job.cta.number}"))
             while key in self.queues:
                 self.perform(key)
         for cta in cluster:

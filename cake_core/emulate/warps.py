@@ -221,8 +221,8 @@ class Lanes(Agent):
     def pause(self) -> None:
         self.paused = True
 
-    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async") -> Job:
-        return self.grid.start(self, queue, work, what, proxy)
+    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False) -> Job:
+        return self.grid.start(self, queue, work, what, proxy, outlives)
 
     def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
         kept = self.own.kept

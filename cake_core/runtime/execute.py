@@ -6,6 +6,8 @@ Inputs are numpy arrays, copied by the driver; no array library for GPUs is need
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -32,15 +34,24 @@ _OF_A_SHAPE, _FATAL, _DIRTY = "runtime/out-of-memory", "runtime/device-fault", "
 
 
 def run_artifact(
-    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, device: int = 0, *, violated: bool = False
+    folder: Path,
+    companion: Path | None,
+    shapes: list[dict[str, int]] | None,
+    seed: int,
+    device: int = 0,
+    *,
+    violated: bool = False,
+    text: bool = False,
+    trouble: Callable[[dict], str | None] = lambda shape: None,
 ) -> RunReport:
     """Run the kernel on each shape (default: the companion's) and compare with the companion's reference.
 
     Outputs are poisoned with NaN and lie between guard bands. Without a companion inputs are random and there is no
     reference. A shape that the contract refuses, or that faults, is reported as such; what concerns every shape (no GPU,
-    another architecture, a broken companion) raises CakeError. `violated`: as `load` has it.
+    another architecture, a broken companion) raises CakeError. `violated`, `text`: as `load` has them. `trouble`: asked behind each shape for what
+    its driver found besides.
     """
-    kernel, beside, cases = _open(folder, companion, shapes, "shapes", violated)
+    kernel, beside, cases = _open(folder, companion, shapes, "shapes", violated, text)
     cuda = driver()
     info = device_info(cuda, device)
     results: list[ShapeReport] = []
@@ -51,6 +62,8 @@ def run_artifact(
                 result = _run_shape(kernel, beside, shape, seed, device, cuda)
             except DriverError as error:
                 result = ShapeReport(shape, False, (), _fault(error))
+            if found := trouble(shape):
+                result = replace(result, ok=False, fault=result.fault or found)
             results.append(result)
             if result.fault and _FATAL in result.fault:
                 notes += tuple([f"{len(cases) - len(results)} further shapes were not run"] if len(cases) > len(results) else [])
@@ -66,7 +79,7 @@ def bench_artifact(
 
     Arrays stay in place between launches, so small ones are read from cache. Raises as `run_artifact` does.
     """
-    kernel, beside, cases = _open(folder, companion, shapes, "bench_shapes", violated)
+    kernel, beside, cases = _open(folder, companion, shapes, "bench_shapes", violated, False)
     cuda = driver()
     info = device_info(cuda, device)
     results: list[BenchResult] = []
@@ -95,9 +108,9 @@ def device_info(cuda: Driver, device: int) -> DeviceInfo:
 
 
 def _open(
-    folder: Path, companion: Path | None, shapes: list[dict] | None, which: str, violated: bool
+    folder: Path, companion: Path | None, shapes: list[dict] | None, which: str, violated: bool, text: bool
 ) -> tuple[Kernel, Companion | None, list[dict]]:
-    kernel = load(folder, violated=violated)
+    kernel = load(folder, violated=violated, text=text)
     beside = load_companion(companion) if companion else None
     if not shapes and beside:
         shapes = list(beside.call(which if hasattr(beside.module, which) else "shapes"))

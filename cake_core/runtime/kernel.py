@@ -339,14 +339,15 @@ def allocate(shape: tuple[int, ...], elem: str, like: Any, device: int, cuda: Dr
     return DeviceArray(shape, elem, device, cuda)
 
 
-def load(folder: str | Path, *, violated: bool = False) -> Kernel:
+def load(folder: str | Path, *, violated: bool = False, text: bool = False) -> Kernel:
     """Load an artifact folder. Reads manifest and cubin; the driver is not touched before the first call. Lines on stderr say what
     was left unproved by a build that was told to let it pass, and which rules its project has waived.
 
-    `violated`: also one whose text the verifier refused, which is built for tests of what goes wrong. Raises ArtifactError
+    `violated`: also one whose text the verifier refused, which is built for tests of what goes wrong. `text`: its PTX alone, for a driver that
+    executes that. Raises ArtifactError
     (`runtime/artifact-*`) where the folder is no whole artifact of this version, `runtime/violated` where it is such a one.
     """
-    kernel = Kernel(read_artifact(folder, violated))
+    kernel = Kernel(read_artifact(folder, violated, text))
     if kernel.allowed_unproved:
         print(f"cake: '{kernel.name}' was built with these left unproved: {', '.join(kernel.allowed_unproved)}", file=sys.stderr)
     if waived := kernel.manifest.waived:

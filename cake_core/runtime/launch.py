@@ -32,8 +32,10 @@ class Loaded:
 
 def image_for(driver: Driver, artifact: LoadedArtifact, device: int) -> str:
     """Which file of the artifact the device runs: the binary on exactly the compute capability that it was built for, the text of a
-    portable kernel on a higher one, where the driver compiles it. Raises DriverError for any other device."""
+    portable kernel on a higher one, where the driver compiles it; the text of one that was read for its text. Raises DriverError for any other device."""
     m = artifact.manifest
+    if not artifact.cubin:
+        return PTX
     found, wanted = driver.compute_capability(device), tuple(m.compute_capability)
     if found == wanted:
         return CUBIN

@@ -20,7 +20,7 @@ REBUILD = "build the artifact again with 'cake build'"
 
 @frozen
 class LoadedArtifact:
-    """`ptx`: the text of a portable kernel, for devices that the cubin does not run on. `assumes`: that of the check of its contracts."""
+    """`ptx`: the text of a portable kernel, for devices that the cubin does not run on; without a `cubin`, of any. `assumes`: that of the check of its contracts."""
 
     folder: Path
     manifest: Manifest
@@ -29,10 +29,11 @@ class LoadedArtifact:
     assumes: bytes | None = None
 
 
-def read_artifact(folder: str | Path, violated: bool = False) -> LoadedArtifact:
+def read_artifact(folder: str | Path, violated: bool = False, text: bool = False) -> LoadedArtifact:
     """Read and verify `manifest.json`, `kernel.cubin`, of a portable kernel `kernel.ptx`, and `assumes.ptx` where there is one.
 
-    `violated`: take one whose text the verifier refused too. Raises ArtifactError."""
+    `violated`: take one whose text the verifier refused too; `text`: for a device that executes PTX, so that the cubin is neither needed nor read.
+    Raises ArtifactError."""
     folder = Path(folder)
     if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long or in a closed folder
         raise ArtifactError("runtime/artifact-missing", f"'{folder}' is no artifact folder", fix=REBUILD)
@@ -44,12 +45,14 @@ def read_artifact(folder: str | Path, violated: bool = False) -> LoadedArtifact:
             why="it may hang, write where it should not, or give other results each time",
             fix="mend the text and build it again; a test of what goes wrong gives 'violated=True'",
         )
+    assumes = _text(folder, manifest, ASSUMES) if manifest.device_check else None
+    if text:
+        return LoadedArtifact(folder, manifest, b"", _text(folder, manifest, PTX), assumes)
     cubin = _read(folder, CUBIN, "runtime/artifact-no-cubin", "it was built without an assembler; install one and build again")
     _as_built(folder, manifest, CUBIN, cubin)
     if reason := _elf_fault(cubin):
         raise ArtifactError("runtime/artifact-cubin", f"'{CUBIN}' in '{folder}' is no whole cubin: {reason}", fix=REBUILD)
     ptx = _text(folder, manifest, PTX) if manifest.portable else None
-    assumes = _text(folder, manifest, ASSUMES) if manifest.device_check else None
     return LoadedArtifact(folder, manifest, cubin, ptx, assumes)
 
 
