@@ -153,7 +153,11 @@ def engine_arrive(run: Schedule, agent: Agent, step: Step) -> bool:
 def complete(run: Schedule, draw: Random | None) -> None:
     """One delivery or one arrival of an engine: copies complete in any order, and so do arrivals, once what they speak for is over."""
     choices = len(run.flights) + len(run.arrivals)
-    i = draw.randrange(choices) if draw else choices - 1 if run.order.last else 0
+    land(run, draw.randrange(choices) if draw else choices - 1 if run.order.last else 0)
+
+
+def land(run: Schedule, i: int) -> None:
+    """The i-th of the deliveries and arrivals of engines that are on their way comes."""
     if i < len(run.flights):
         delivered(run, run.flights.pop(i))
         return

@@ -57,6 +57,7 @@ class Coder:
     collective: set[str] = field(default_factory=set)  # queues whose accesses all warps of an instance issue together
     in_flight: set[str] = field(default_factory=set)  # fragments that asynchronous operations touch
     node: int = 0  # the one at hand
+    whole: bool = False  # statements that touch global memory or registers alone are steps too, which do nothing
 
     def block(self, block: Block) -> list[tuple]:
         for e in events(block):
@@ -152,6 +153,8 @@ class Coder:
             emits.append((_issuer(group[0]), self._copy(group)))
         for issuer in dict.fromkeys(a.issuer for a in at_once):
             emits.insert(0, (issuer, self._now([a for a in at_once if a.issuer is issuer])))
+        if self.whole and not emits and e.acts:
+            emits.append((None, self._now([])))
         if emits:
             loops = tuple(self.loops)
             self.code.append(("event", e, tuple(emits), tuple(s for _, s in loops), tuple(n for n, _ in loops)))
@@ -262,10 +265,10 @@ class Coder:
         return touches
 
     def _now(self, accesses: list[Access]) -> Emit:
-        touches = self._touches(accesses)
+        touches, whole = self._touches(accesses), self.whole
 
         def emit(env: Env, who: Doer, step: Step, n: int, out: list[Step]) -> None:
-            if found := touches(env, who):
+            if (found := touches(env, who)) or whole:
                 step.do, step.a = Do.ACCESS, found
                 out.append(step)
 

@@ -51,6 +51,19 @@ def scenarios_of(
     return tuple(s for k in sorted(chosen, key=lambda k: found[k][0]) for s in _clusters(facts, found[k][1]))
 
 
+def some_sizes(facts: Facts, most: int, seed: int = 0, tries: int = TRIES // 4) -> list[dict[str, int]]:
+    """Up to `most` sizes that satisfy the kernel's `require`s and give a cluster something to do, from the smallest on, those between left out evenly."""
+    found: dict[tuple[int, ...], dict[str, int]] = {}
+    for sizes in _sizes(facts, Random(seed), tries):
+        try:
+            if all(value(e, sizes) for e in facts.requires) and value(facts.launch.items, sizes) > 0:
+                found[tuple(sizes.values())] = sizes
+        except MachineError:
+            continue
+    ordered = sorted(found.values(), key=lambda s: (sum(s.values()), tuple(s.values())))
+    return ordered if len(ordered) <= most else [ordered[len(ordered) * n // most] for n in range(most)]
+
+
 def _clusters(facts: Facts, sizes: dict[str, int]) -> Iterator[Scenario]:
     """One cluster takes all items; where each has one of its own, the first and the last are looked at."""
     yield Scenario(sizes)

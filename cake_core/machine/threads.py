@@ -140,8 +140,8 @@ class Cluster:
         return [a for a in self.agents if (a.cta, a.name, a.instance) == (agent.cta, agent.name, agent.instance)]
 
 
-def cluster_of(facts: Facts, world: World) -> Cluster:
-    """Raises MachineError where a parameter has no value."""
+def cluster_of(facts: Facts, world: World, whole: bool = False) -> Cluster:
+    """`whole`: statements that no other agent can notice are steps too. Raises MachineError where a parameter has no value."""
     scenario = world.scenario
     missing = [p for p in facts.scalars if p not in scenario.params]
     if missing:
@@ -154,7 +154,7 @@ def cluster_of(facts: Facts, world: World) -> Cluster:
     messages: dict[int, dict[tuple, int]] = {}
 
     def coded(block: Block) -> Coder:
-        coder = Coder(facts, compiler, places, messages)
+        coder = Coder(facts, compiler, places, messages, whole=whole)
         coder.block(block)
         return coder
 
