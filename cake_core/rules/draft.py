@@ -1,15 +1,21 @@
 """A rule's first words from two texts: what the repaired one has that the bad one lacks, and what stands where it goes wrong.
 
-A draft is a guess about facts of two kernels, to be read and made general. It tells them apart, no more.
+A draft is a guess about facts of two kernels, to be read and made general. It tells them apart, no more, and says so only where it does: by facts
+that one of them has, by columns, or by the order of two.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from cake_core.facts import Row, Rows
 from cake_core.facts.relations import EXPR, RELATIONS
 from cake_core.frozen import frozen
+from cake_core.rules.automaton import Automaton, automaton
+from cake_core.rules.matching import fits
+from cake_core.rules.schema import Pattern
+from cake_core.rules.shapes import VARIABLE
 from cake_core.rules.sorts import HAPPENING
 from cake_core.rules.strict import CONTROL
 
@@ -76,11 +82,79 @@ def body(bad: Rows, good: Rows | None, line: int | None, what: str) -> str:
     comment += [
         f"# {a.relation} '{a.id}': '{c}' is {_value(a[c])} in the bad text, {_value(b[c])} in the good one" for a, b, c in found.changed[:MOST]
     ]
-    names = _told_apart(found, there)
-    return "\n".join([*comment, "# TODO: this tells the two texts apart; say what it is about in general.", *names]) + "\n"
+    places = swapped(bad, good) if good is not None and found == Difference((), (), ()) else None
+    if places is not None:
+        comment += [f"# what changed places: {_shown(r)}" for r in places]
+    shape = _in_order(places, bad, good) if places is not None else None
+    names = shape or _told_apart(found, there, bad, good)
+    told = "this tells the two texts apart; say what it is about in general." if names[-2] != REFUSE else _untold(good, places, found)
+    return "\n".join([*comment, f"# TODO: {told}", *names]) + "\n"
 
 
-def _told_apart(found: Difference, there: list[Row]) -> list[str]:
+#: What a draft requires that found nothing: each text is told.
+REFUSE = "require: false"
+
+
+def _untold(good: Rows | None, places: tuple[Row, Row] | None, found: Difference) -> str:
+    if good is None:
+        return "there is no good text that this would be told from; say what must hold."
+    if places is not None:
+        return "only the order of these tells the two texts apart; say what must hold of it, with a path, a protocol or a predicate."
+    if found != Difference((), (), ()):
+        return "what tells the two texts apart stands above; say what must hold of it."
+    return "the two texts differ in expressions alone, if at all; say what must hold of them, with arithmetic or a predicate."
+
+
+def swapped(bad: Rows, good: Rows) -> tuple[Row, Row] | None:
+    """Of two texts with the same facts: two that stand the other way round, the one first that is first in the good text. None: all stand
+    in one order."""
+    one, other = (_sequence(r) for r in (bad, good))
+    for x, y in zip(one, other, strict=True):
+        if _kind(x) != _kind(y):
+            return y, x
+    return None
+
+
+def _sequence(rows: Rows) -> list[Row]:
+    """What happens, in text order."""
+    return sorted((r for name in sorted(HAPPENING - {"event"}) for r in rows[name]), key=lambda r: r["order"])
+
+
+def _in_order(places: tuple[Row, Row], bad: Rows, good: Rows) -> list[str] | None:
+    """A protocol of the two that the good text follows and the bad one does not; None where none of these is one."""
+    patterns = [_pattern(r, other) for r, other in (places, places[::-1])]
+    names = [re.sub(r"\W", "_", r["op"].rpartition(".")[2]) for r in places]
+    names = names if names[0] != names[1] and all(VARIABLE.fullmatch(n) for n in names) else ["first", "second"]
+    sequences = [[n for r in _sequence(of) for n, p in zip(names, patterns, strict=True) if fits(r, p)] for of in (good, bad)]
+    for text in (f"{names[0]}* {names[1]}*", f"({names[0]}+ {names[1]}+)*"):
+        if [_follows(automaton(text), came) for came in sequences] == [True, False]:
+            shown = [
+                f"  {n}: {{{p.relation}: {{{', '.join(f'{c}: {_quoted(v)}' for c, (v,) in p.columns)}}}}}"
+                for n, p in zip(names, patterns, strict=True)
+            ]
+            message = "message: \"TODO: the fact, in lower case, no final period: '{came}' comes where {expected} may come\""
+            return ["shape: protocol", "resource: {kernel: {}}", "events:", *shown, f"automaton: {text}", message]
+    return None
+
+
+def _pattern(row: Row, other: Row) -> Pattern:
+    """The row by its verb; by a column too where both have one verb."""
+    columns = [("op", (row["op"],))]
+    if row["op"] == other["op"] and row.relation == other.relation:
+        own = (c for c in RELATIONS[row.relation].columns if c.name not in PLACE | {"id", "loc"} and c.sort != EXPR and not c.many)
+        columns += [(c.name, (row[c.name],)) for c in own if row[c.name] != other[c.name]][:1]
+    return Pattern(row.relation, tuple(columns))
+
+
+def _follows(machine: Automaton, came: list[str]) -> bool:
+    state: int | None = 0
+    for name in came:
+        if (state := machine.steps[state].get(name)) is None:
+            return False
+    return state in machine.accepting
+
+
+def _told_apart(found: Difference, there: list[Row], bad: Rows, good: Rows | None) -> list[str]:
     at = there[0] if there else None
     match = f"{{at: {{{at.relation}: {{op: '{at['op']}'}}}}}}" if at is not None else "{at: {kernel: {}}}"
     for a, b, column in found.changed:
@@ -92,12 +166,22 @@ def _told_apart(found: Difference, there: list[Row]) -> list[str]:
             if n > other:
                 count = f"count(x in {row.relation} where x.op == '{row['op']}')"
                 return [f"match: {match}", f"require: {count} {sign} {n}", _message(at.relation if at else "kernel")]
-    return [f"match: {match}", "require: false", _message(at.relation if at else "kernel")]
+    for row, other in ((r, o) for r, *_ in found.lacks for o, *_ in found.beside if (r.relation, r["op"]) == (o.relation, o["op"])):
+        pattern = _pattern(row, other)  # there are as many in both, of another kind
+        n, more = (sum(fits(r, pattern) for r in of[row.relation]) for of in (good, bad))
+        if n > more:
+            which = " and ".join(f"x.{c} == {_quoted(v)}" for c, (v,) in pattern.columns)
+            return [f"match: {match}", f"require: count(x in {row.relation} where {which}) >= {n}", _message(at.relation if at else "kernel")]
+    return [f"match: {match}", REFUSE, _message(at.relation if at else "kernel")]
 
 
 def _message(relation: str) -> str:
     name = "{at.op}" if relation in HAPPENING else "{at.id}"
     return f"message: \"TODO: the fact about '{name}', in lower case, no final period\""
+
+
+def _quoted(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else "none" if value is None else _value(value)
 
 
 def _shown(row: Row) -> str:

@@ -23,6 +23,8 @@ from cake_core.rules.schema import Author
 from cake_core.rules.strict import CONTROL, Mapping, Scalar, Sequence, read
 
 TEMPLATES = Path(__file__).parent / "templates"
+#: Files of a pack's repository, and their templates: one called as a project's own would be read by tools that look for such.
+REPOSITORY = {"README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "pyproject.toml": "project.toml"}
 SHAPES = ("relation", "path", "protocol")
 #: What an owner is called until there is one; `cake rules lint` and `cake rules review` refuse it.
 NOBODY = "TODO"
@@ -104,7 +106,7 @@ def _fits(id: str, folder: Path) -> None:
 def _pack(folder: Path, words: Map[str, str]) -> dict[Path, str]:
     """Of a pack that is new; of the repository around it what is not there."""
     out = {folder / "__init__.py": "", folder / "pack.yaml": _filled(TEMPLATES / "pack" / "pack.yaml", words)}
-    out |= {folder.parent / n: _filled(TEMPLATES / "pack" / n, words) for n in ("README.md", "CHANGELOG.md", "pyproject.toml")}
+    out |= {folder.parent / n: _filled(TEMPLATES / "pack" / there, words) for n, there in REPOSITORY.items()}
     out |= {folder.parent / f"{n}.schema.json": dumps(made()) for n, made in (("rule", rule_schema), ("pack", pack_schema))}
     return {path: text for path, text in out.items() if not path.exists()}
 

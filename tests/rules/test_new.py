@@ -189,6 +189,31 @@ def test_a_rule_is_drafted_from_a_finding(here):
     assert cake("test", "acme", "--pack", "cake-rules-acme/cake_rules_acme", "--update").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "good, bad, said",
+    [
+        ("fence.async|meet", "meet|fence.async", ["# what changed places: fence: ", "automaton: async* sync*", "this tells the two texts apart"]),
+        ("meet", "if leader { meet }", ["count(x in meet where x.op == 'warp.sync' and x.by == 'all') >= 1", "this tells the two texts apart"]),
+        ("let a = 3|meet", "let a = 4|meet", ["the two texts differ in expressions alone", "require: false"]),
+        (None, "meet", ["there is no good text that this would be told from", "require: false"]),
+    ],
+)
+def test_a_draft_says_what_tells_the_texts_apart_and_no_more(here, good, bad, said):
+    words = {"fence.async": "fence.proxy.async", "meet": "warp.sync"}
+    for name, body in (("good", good), ("bad", bad)):
+        for word, statement in words.items():
+            body = body.replace(word, statement) if body else None
+        lines = "\n    ".join(body.split("|")) if body else "warp.sync"
+        (here / f"{name}.cake").write_text(f"cake 1 derived\nkernel k(N: i32)\n  target sm90\n{{\n  launch 1\n  role r: 1 warp at 0 {{\n    {lines}\n  }}\n}}\n")
+    (here / "f.json").write_text(json.dumps({"kernel": "bad.cake", "line": 7} | ({"fixed": "good.cake"} if good else {})))
+    assert cake("new", "acme/one", "--from", "f.json").exit_code == 0
+    rule = (here / "cake-rules-acme/cake_rules_acme/rules/one/rule.yaml").read_text()
+    assert [part for part in said if part not in rule] == [], rule
+    apart = "this tells the two texts apart" in rule
+    tested = cake("test", "acme", "--pack", "cake-rules-acme/cake_rules_acme", "--update")
+    assert (tested.exit_code == 0) is apart, "what it says it does"
+
+
 def test_a_rule_is_drafted_from_a_kernel_that_goes_wrong(here):
     """No finding is there: the event machine shows the fault that stays."""
     text = (RULES / "arrival-count" / "bad_nobody.cake").read_text()
