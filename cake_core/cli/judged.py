@@ -46,8 +46,9 @@ def misspelt(book) -> list:
     return list(unoffered(asking, offered(), misspelt=True)) if asking else []
 
 
+LOCKED = click.option("--locked", is_flag=True, help="Refuse packs, a Cake or a solver that differ from cake.lock.")
 OPTIONS = (
-    click.option("--locked", is_flag=True, help="Refuse packs, a Cake or a solver that differ from cake.lock."),
+    LOCKED,
     click.option("--rule", "rules", multiple=True, metavar="ID", help="Judge this rule too, a draft even; may be repeated."),
     click.option("--suite", metavar="NAME", help="Judge this suite of the packs. [default: the one of cake.toml, or 'default']"),
     click.option("--preview", is_flag=True, help="Judge rules in preview too; what they find fails nothing."),

@@ -13,7 +13,7 @@ import click
 
 from cake_core.cli import exits
 from cake_core.cli.build import build_options, compile_kernel, settings_of
-from cake_core.cli.judged import rules_of
+from cake_core.cli.judged import LOCKED, Judged
 from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
@@ -61,6 +61,7 @@ def run_options(command):
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the inputs."),
         click.option("--if-available", is_flag=True, help="Where there is no GPU to run on, say so in a note and end clean."),
         click.option("--shape", "shapes", multiple=True, metavar="M=..,N=..", help="A shape; may be repeated. [default: those of the reference]"),
+        LOCKED,
     ):
         command = option(command)
     return build_options(command)
@@ -68,7 +69,7 @@ def run_options(command):
 
 @contextmanager
 def artifact_of(
-    target: str, reference: str | None, arch, kernel, settings, allowed, ptxas, sources: dict, cubin: bool = True
+    target: str, reference: str | None, arch, kernel, settings, allowed, ptxas, locked: bool, sources: dict, cubin: bool = True
 ) -> Iterator[tuple[Path, Path | None, tuple]]:
     """(artifact folder, companion, findings of the build): a folder as it is, a text built into a temporary one."""
     from cake_core import artifact
@@ -77,13 +78,13 @@ def artifact_of(
     if companion and not os.path.isfile(companion):
         raise click.FileError(reference, "no such file")
     if os.path.isdir(target):  # Path.is_dir raises for a name that is too long or in a closed folder
-        if arch or kernel or settings or allowed:
-            raise click.UsageError("an artifact is built already: --arch, --kernel, --set and --allow-unproved go with a text")
+        if arch or kernel or settings or allowed or locked:
+            raise click.UsageError("an artifact is built already: --arch, --kernel, --set, --allow-unproved and --locked go with a text")
         yield Path(target), companion, ()
         return
     source = read_source(target)
     sources[source.name] = source
-    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, cubin, rules_of(), allowed, quiet=False)
+    built, findings = compile_kernel(source, arch, kernel, settings_of(settings), ptxas, cubin, Judged(locked=locked).book(), allowed, quiet=False)
     beside = Path(target).with_suffix(".py")
     with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
         folder = Path(scratch, f"{built.manifest.kernel}.{built.manifest.arch}")
@@ -112,7 +113,9 @@ def checked_schedule(context, parameter, value: str) -> str:
 )
 @run_options
 @format_options
-def command(target, on, schedule, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, as_json) -> int:
+def command(
+    target, on, schedule, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, locked, format, as_json
+) -> int:
     """Run a kernel and compare its outputs with the reference.
 
     Outputs are poisoned before and guarded around; a wrong element, an unwritten one or a write outside is a finding.
@@ -132,16 +135,18 @@ def command(target, on, schedule, shapes, if_available, seed, device, reference,
     else:
         job = run_artifact
     cubin = on == "gpu"
-    return execute(job, show_run, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, cubin, found)
+    built = (reference, arch, kernel, settings, allowed, ptxas, locked)
+    return execute(job, show_run, target, shapes, if_available, seed, device, built, format, cubin, found)
 
 
-def execute(job, show, target, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, format, cubin=True, found=()) -> int:
-    """Run `job` on the artifact and show its report; findings and exit code as everywhere. `found`: where the job puts findings of its own."""
+def execute(job, show, target, shapes, if_available, seed, device, built: tuple, format, cubin=True, found=()) -> int:
+    """Run `job` on the artifact and show its report; findings and exit code as everywhere. `built`: how a text is built, the options that
+    `artifact_of` takes; `found`: where the job puts findings of its own."""
     wanted = [parse_shape(s) for s in shapes] or None
     sources: dict = {}
     findings: tuple = ()
     try:
-        with artifact_of(target, reference, arch, kernel, settings, allowed, ptxas, sources, cubin) as (folder, companion, findings):
+        with artifact_of(target, *built, sources, cubin) as (folder, companion, findings):
             result = replace(job(folder, companion, wanted, seed, device), artifact=target)  # a scratch folder's name says nothing
     except CakeError as error:
         if if_available and all(d.code in UNAVAILABLE for d in error.diagnostics):

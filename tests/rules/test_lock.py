@@ -99,6 +99,9 @@ def test_what_is_no_file_is_not_hashed(tmp_path, make):
     assert found.code == "rules/pack" and "'" + str(odd) + "' is no file of the pack" in found.message
 
 
+CORE = next(p.version for p in find_packs(local=None) if p.name == "core")
+
+
 def test_a_lock_says_what_is_there(folder):
     lock = locked(find_packs())
     assert lock["cake"] == __version__ and lock["z3"].count(".") == 2
@@ -150,7 +153,7 @@ def changed(folder: Path, **fields) -> None:
         (lambda f: changed(f, cake="0.0.9"), f"Cake 0.0.9 is locked, this is {__version__}"),
         (lambda f: changed(f, z3="4.0.0"), "the solver z3 4.0.0 is locked, this is"),
         (lambda f: changed(f, version=("core", "9.9.9")), "the pack 'core' 9.9.9 of cake-compiler is locked, there is 'core'"),
-        (lambda f: changed(f, distribution=("core", "core-fork")), "'core' 0.1.0 of core-fork is locked, there is 'core' 0.1.0 of cake-compiler"),
+        (lambda f: changed(f, distribution=("core", "core-fork")), f"'core' {CORE} of core-fork is locked, there is 'core' {CORE} of cake-compiler"),
         (lambda f: changed(f, name=("acme", "acne")), "the pack 'acne' 0.3.0 of a folder is locked, and is not there"),
         (lambda f: changed(f, name=("acme", "acne")), "the pack 'acme' 0.3.0 of a folder is there, and is not locked"),
         (
@@ -186,6 +189,19 @@ def test_a_changed_file_is_told_with_both_digests(folder):
     assert found.why == f"sha256 {before} is locked, {digest(folder / '.cake/rules/acme')} is there"
     assert not (folder / "art").exists()
     assert cake("build", "k.cake", "--locked", "-o", "art").exit_code == 3 and not (folder / "art").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_a_text_that_is_run_is_held_to_the_lock_too(folder, command):
+    cake("rules", "lock")
+    held_to = cake(command, "k.cake", "--locked", "--if-available")
+    assert held_to.exit_code in (0, 1), held_to.output  # as far as the GPU that is not there, or the run
+    changed(folder, cake="0.0.9")
+    said = cake(command, "k.cake", "--locked", "--if-available")
+    assert said.exit_code == 3 and "error[rules/lock]: Cake 0.0.9 is locked" in said.output
+    assert cake(command, "k.cake", "--if-available").exit_code == held_to.exit_code
+    (folder / "art").mkdir()
+    assert cake(command, "art", "--locked").exit_code == 2
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
