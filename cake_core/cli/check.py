@@ -145,10 +145,10 @@ def check_file(
 
 def _baseline(path: str | None, write: bool, prune: bool, book):
     """The baseline that the options name, None without. Raises CakeError where it can't be read."""
-    from cake_core.check import baseline
-
     if path is None and not (write or prune):
         return None
+    from cake_core.check import baseline
+
     where = Path(path or baseline.NAME)
     if write and not where.exists():
         return baseline.Baseline(where)

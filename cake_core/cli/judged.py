@@ -37,13 +37,16 @@ class Judged:
 def misspelt(book) -> list:
     """Warnings of judged rules whose capability is nearly one that an installed architecture offers. All architectures are loaded for it, so
     those of built-in packs, which tests look at, are not asked."""
-    from cake_core.cli.host import offered
-    from cake_core.rules.offered import unoffered
     from cake_core.rules.packs import DISTRIBUTION
 
     ours = {p.name for p in book.packs if p.distribution.partition(" ")[0] == DISTRIBUTION}
     asking = [r for r in book.rules if r.capabilities and r.pack not in ours]
-    return list(unoffered(asking, offered(), misspelt=True)) if asking else []
+    if not asking:
+        return []
+    from cake_core.cli.host import offered
+    from cake_core.rules.offered import unoffered
+
+    return list(unoffered(asking, offered(), misspelt=True))
 
 
 LOCKED = click.option("--locked", is_flag=True, help="Refuse packs, a Cake or a solver that differ from cake.lock.")

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from cake_core.facts.relations import BOOL, EXPR, INT, RELATIONS, TEXT
 from cake_core.review.inline import Inliner, key
 from cake_core.rules import ast
-from cake_core.rules.schema import Pattern
-from cake_core.rules.shapes import RESOURCE
+from cake_core.rules.schema import RESOURCE, Pattern
 from cake_core.rules.sorts import Sort, of_column
 
 

@@ -6,12 +6,13 @@ order is decided stays with those who implement `Predicates`.
 
 from cake_core.rules.book import Rulebook, rulebook, selected
 from cake_core.rules.engine import asking, judge
-from cake_core.rules.load import load_rule
-from cake_core.rules.packfile import load_pack
 from cake_core.rules.packs import find_packs
 from cake_core.rules.predicates import Answer, Given, Predicates, Standing
 from cake_core.rules.schema import Pack, Rule
 from cake_core.rules.verdict import Outcome, Verdict
+
+#: What reads files of packs, imported by those who use it: the built-in packs are stored as they were read (`stored.py`).
+READERS = {"load_pack": "packfile", "load_rule": "load"}
 
 __all__ = [
     "Answer",
@@ -31,3 +32,11 @@ __all__ = [
     "rulebook",
     "selected",
 ]
+
+
+def __getattr__(name: str):
+    if name not in READERS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{READERS[name]}"), name)

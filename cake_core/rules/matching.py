@@ -10,8 +10,7 @@ from cake_core.rules import ast
 from cake_core.rules.evaluate import Evaluator
 from cake_core.rules.formula import Formula, conjunction
 from cake_core.rules.joins import conjuncts, equalities, root
-from cake_core.rules.schema import Pattern, Relation
-from cake_core.rules.shapes import RESOURCE
+from cake_core.rules.schema import RESOURCE, Pattern, Relation
 
 
 def fits(row: Row, pattern: Pattern, resource: Row | None = None) -> bool:

@@ -16,10 +16,9 @@ from pathlib import Path
 from cake_core.diagnostics import CakeError, Sink, fail
 from cake_core.frozen import frozen
 from cake_core.plugins.installed import distributions
-from cake_core.rules.packfile import load_pack
 from cake_core.rules.schema import Pack, Rule
 from cake_core.rules.settings import project
-from cake_core.rules.strict import Scalar, read
+from cake_core.rules.stored import stored
 from cake_core.rules.versions import admits
 
 GROUP = "cake.rule_packs"
@@ -40,6 +39,11 @@ class Offer:
     checkout: Path | None = None
 
     @property
+    def ours(self) -> bool:
+        """Whether it came with this Cake."""
+        return self.distribution.partition(" ")[0] == DISTRIBUTION
+
+    @property
     def folder(self) -> Path | None:
         """Where its files lie; None if nobody knows. Nothing is imported: of a package inside of another one the outer one would be."""
         if self.checkout is not None:
@@ -57,7 +61,7 @@ class Offer:
 def offers() -> tuple[Offer, ...]:
     """The packs of the installed distributions, and of the checkout where ours is not installed."""
     found = [Offer(point.name, point.value, f"{dist.name} {dist.version}") for dist in distributions(GROUP).values() for point in dist.points]
-    if not any(o.distribution.partition(" ")[0] == DISTRIBUTION for o in found):
+    if not any(o.ours for o in found):
         found += _checkout()
     return tuple(sorted(found, key=lambda o: (o.name, o.distribution)))
 
@@ -78,7 +82,7 @@ def _checkout() -> tuple[Offer, ...]:
 
 def _stale(there: tuple[Offer, ...], sink: Sink) -> None:
     """Files of an editable install are live, entry points are copied when it is made: a pack that came later would be left out without a word."""
-    names = {o.name for o in there if o.distribution.partition(" ")[0] == DISTRIBUTION}
+    names = {o.name for o in there if o.ours}
     for offer in _checkout():
         if offer.name not in names:
             sink.error(
@@ -107,7 +111,7 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
             continue
         seen.add(place)
         with sink.collecting():
-            found.append(_loaded(Path(folder), str(folder), "", _stamp(Path(folder))))
+            found.append(_loaded(Path(folder), str(folder), "", False, _stamp(Path(folder))))
     _unique(found, sink)
     if not sink.errors:  # a pack that can't be read is there, and need not be installed
         _complete(found, sink)
@@ -118,6 +122,8 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
 def home(namespace: str, local: Path | None = LOCAL) -> tuple[Path, str, bool] | None:
     """The folder of the pack that brings this namespace, what calls it that to a reader, and whether it can be added to: a checkout and a folder
     of the project can, what is installed as a copy can't. None: no pack does."""
+    from cake_core.rules.strict import Scalar, read
+
     there = [(folder, f"the pack '{o.name}' of {o.distribution}") for o in offers() if (folder := o.folder) is not None]
     for folder, said in (*there, *((p, f"the pack in '{p}'") for p in _local(local))):
         try:
@@ -146,7 +152,7 @@ def _offered(offer: Offer) -> Pack:
             fix="reinstall it" if plain else 'an entry point of a pack is NAME = "PACKAGE"',
         )
     try:
-        pack = _loaded(folder, offer.package, offer.distribution, _stamp(folder))
+        pack = _loaded(folder, offer.package, offer.distribution, offer.ours, _stamp(folder))
     except CakeError as error:
         raise CakeError(*(replace(d, message=f"{d.message} (in a pack of {offer.distribution})") for d in error.diagnostics)) from None
     if pack.name != offer.name:
@@ -179,7 +185,11 @@ def _stamp(folder: Path) -> tuple:
 
 
 @lru_cache(maxsize=64)
-def _loaded(folder: Path, shown: str, distribution: str, stamp: tuple) -> Pack:
+def _loaded(folder: Path, shown: str, distribution: str, ours: bool, stamp: tuple) -> Pack:
+    if ours and (known := stored(folder, shown, distribution)) is not None:
+        return known
+    from cake_core.rules.packfile import load_pack
+
     return load_pack(folder, shown, distribution)
 
 

@@ -13,6 +13,8 @@ from cake_core.rules.check import Definition
 from cake_core.source import Span
 
 SCHEMA = 1
+#: In a pattern of a protocol: the fact that the protocol is about.
+RESOURCE = "resource"
 
 
 class Level(StrEnum):

@@ -13,7 +13,7 @@ from cake_core.rules import ast, automaton
 from cake_core.rules.check import Definition, Scope, asked, checked
 from cake_core.rules.fields import Fields
 from cake_core.rules.parser import Passage, parse
-from cake_core.rules.schema import Path, Pattern, Protocol, Relation, Template
+from cake_core.rules.schema import RESOURCE, Path, Pattern, Protocol, Relation, Template
 from cake_core.rules.sorts import CONDITION, HAPPENING, INTEGER, WORD, Sort, fact
 from cake_core.rules.strict import Mapping, Node, Scalar, Sequence
 
@@ -21,8 +21,6 @@ from cake_core.rules.strict import Mapping, Node, Scalar, Sequence
 ENDS = ("start", "end")
 #: Who must execute what a path passes.
 WHO = {"writer": "writer", "each writer": "writer", "issuer": "issuer", "reader": "issuer", "anyone": "anyone"}
-#: In a pattern of a protocol: the fact that the protocol is about.
-RESOURCE = "resource"
 
 #: Of a definition: its keys, and what its arguments can be beside facts.
 DEFINITION = ("of", "as")
