@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from cake_core.cli import exits
-from cake_core.cli.output import table
+from cake_core.cli.output import print_findings, table
 from cake_core.cli.rules import JSON, PACKS, book_of
 
 EPILOG = """\b
@@ -24,15 +24,14 @@ def command(packs: tuple[str, ...], as_json: bool) -> int:
     judged = {r.id: r for r in book.rules}  # at the levels that the project has them
     rules = [judged.get(r.id, r) for p in book.packs for r in p.rules]
     if as_json:
-        from cake_core.diagnostics.json import dumps
-
         plain = ("id", "title", "pack", "version", "since", "owner")
         words = ("kind", "level", "status", "precision")
         rows = [
             {k: getattr(r, k) for k in plain} | {k: str(getattr(r, k)) for k in words} | {"judged": r.id in judged, "tags": list(r.tags)}
             for r in rules
         ]
-        click.echo(dumps(rows), nl=False)
+        packs = [{"name": p.name, "version": p.version, "source": p.source, "rules": len(p.rules)} for p in book.packs]
+        print_findings((), {}, "json", listed={"rules": rows, "packs": packs})
         return exits.CLEAN
     table(
         "Rules",

@@ -126,14 +126,14 @@ def test_stats_over_a_corpus(repo, cake):
 SCHEMA = Path(diagnostics.__file__).parent / "schema" / "diagnostics.schema.json"
 
 
-@pytest.mark.parametrize("command", [("diff", "--base", "main"), ("review", "--base", "main"), ("stats", "acme")])
+@pytest.mark.parametrize("command", [("diff", "--base", "main"), ("review", "--base", "main"), ("stats", "acme"), ("list",)])
 def test_json_follows_the_schema(command, repo, cake):
     loosened(repo)
     repo.rule("free-run", ORDERED, bad_idle=IDLE, good_runs=GOOD)
-    more = ("--pack", str(repo.pack)) if command[0] == "stats" else ()
+    more = ("--pack", str(repo.pack)) if command[0] in ("stats", "list") else ()
     found = json.loads(cake(*command, *more, "--json").output)
     jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert {"diff": "difference"}.get(command[0], command[0]) in found
+    assert {"diff": "difference", "list": "listed"}.get(command[0], command[0]) in found and found["schema_version"] == 1
 
 
 # --- the comment -------------------------------------------------------------------------------------------------

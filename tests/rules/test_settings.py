@@ -305,7 +305,7 @@ def test_a_category_that_a_waived_rule_covers_is_not_proved(folder, said):
 
 def test_rules_are_listed_at_the_levels_that_the_project_has_them(folder, said):
     said("[rules.levels]\n'acme/hint' = 'error'\n" + WAIVER)
-    rows = {r["id"]: (r["level"], r["judged"]) for r in json.loads(cake("rules", "list", "--json").output)}
+    rows = {r["id"]: (r["level"], r["judged"]) for r in json.loads(cake("rules", "list", "--json").output)["listed"]["rules"]}
     assert rows["acme/hint"] == ("error", True) and rows["acme/law"] == ("warning", True) and rows["acme/idea"] == ("warning", False)
 
 

@@ -243,7 +243,7 @@ def test_rules_are_listed(folder):
         and "core/arrival-count" in result.output
         and "acme 0.1.0: 1 rule," in result.output
     )
-    rows = {r["id"]: r for r in json.loads(cake("list", "--pack", str(root), "--json").output)}
+    rows = {r["id"]: r for r in json.loads(cake("list", "--pack", str(root), "--json").output)["listed"]["rules"]}
     assert rows["acme/small-role"]["judged"] and rows["acme/small-role"]["level"] == "warning"
 
 
