@@ -84,6 +84,26 @@ def fenced(lanes: Lanes, order: str) -> None:
         fences.released = lanes.release()
 
 
+class Relaxed:
+    """An agent that takes part in a relaxed operation on a barrier: it releases what its last releasing fence has released, and what it would acquire
+    is acquired by its next acquiring fence. In all else it is the lanes themselves."""
+
+    __slots__ = ("_lanes",)
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lanes, name)
+
+    def release(self) -> Any:
+        self._lanes.release()
+        return self._lanes.state(FENCES, _Fences).released
+
+    def acquire(self, stamp: Any) -> None:
+        self._lanes.state(FENCES, _Fences).read.append(stamp)
+
+
 def _released(lanes: Lanes, order: str) -> Any:
     """The stamp that a write carries; None: none."""
     if order in ("release", "acq_rel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cake_barriers.emulated import EMULATES
 from cake_barriers.mbarrier import Arrive, Expect, Init, InitFence, Wait
 from cake_barriers.protocol import MBARRIER
 from cake_barriers.proxy import FENCES
@@ -25,3 +26,8 @@ def cake_primitives() -> Iterable[Primitive]:
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cake_bulk.emulated import EMULATES
 from cake_bulk.groups import COMMIT, WAIT, WAIT_READ
 from cake_bulk.load import LOAD, PREFETCH
 from cake_bulk.reread import REREADS
@@ -20,3 +21,8 @@ def cake_primitives():
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES

@@ -1,5 +1,6 @@
 """The entry point: offers `cluster.sync` and accesses of the cluster's shared memory."""
 
+from cake_cluster.emulated import EMULATES
 from cake_cluster.load import LOAD
 from cake_cluster.remote import REMOTE
 from cake_cluster.reread import REREADS
@@ -17,3 +18,8 @@ def cake_primitives():
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES

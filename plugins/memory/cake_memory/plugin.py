@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cake_core import hookimpl
+from cake_memory.emulated import EMULATES
 from cake_memory.load import LOAD
 from cake_memory.reread import REREADS
 from cake_memory.space import SHARED
@@ -19,3 +20,8 @@ def cake_primitives():
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES

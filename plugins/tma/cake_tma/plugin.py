@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cake_core import hookimpl
 from cake_core.primitive import Primitive
+from cake_tma.emulated import EMULATES
 from cake_tma.load import Load
 from cake_tma.prefetch import Prefetch
 from cake_tma.reread import REREADS
@@ -23,3 +24,8 @@ def cake_primitives() -> Iterable[Primitive]:
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES
