@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SHARED_AT = 1024
 #: Blocks of code that a warp goes through before others have their turn.
 SLICE = 512
-#: Rounds without a barrier, a store or a completion after which those that still run are taken to poll for what never comes.
-IDLE_ROUNDS = 400
+#: Rounds without a barrier, a store or a completion after which those that still run are taken to poll for what never comes, though they count.
+IDLE_ROUNDS = 2000
 #: Instructions of warps that a launch may execute.
 MOST = 200_000_000
 
@@ -239,7 +239,7 @@ class Grid:
     def _run(self, resident: int) -> None:
         waiting = deque(self._clusters())
         live: list[list[Cta]] = []
-        idle = 0
+        idle, seen = 0, set()
         while waiting or live:
             while waiting and len(live) < resident:
                 live.append(self._begin(waiting.popleft()))
@@ -254,15 +254,23 @@ class Grid:
             if not went and not performed and live and any(w.splits for c in live for cta in c for w in cta.warps):
                 self._deadlock(live)
                 return
-            idle = idle + 1 if self.progress == before else 0
-            if idle > IDLE_ROUNDS:
-                self._deadlock(live)
-                return
+            if self.progress == before:
+                idle += 1
+                here = self._signature(warps)
+                if idle > IDLE_ROUNDS or here in seen:  # all registers are what they were, and nothing has changed in memory since
+                    self._deadlock(live)
+                    return
+                seen.add(here)
+            elif idle:
+                idle, seen = 0, set()
             if self.executed > self.most:
                 lanes = warps[0].splits[0] if warps and warps[0].splits else None
                 line = lanes.line if lanes is not None else 0
                 self.findings.add(Finding("emulate/unfinished", f"the kernel still runs after {self.most} instructions of warps", line))
                 return
+
+    def _signature(self, warps: Sequence[Warp]) -> int:
+        return hash(tuple((s.block, s.active.tobytes(), *(b.tobytes() for b in w.store.values())) for w in warps for s in w.splits))
 
     def _turn(self, warp: Warp) -> bool:
         """Each group of lanes that can go on does so, the one that is furthest behind first. Whether any did."""

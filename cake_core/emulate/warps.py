@@ -36,13 +36,13 @@ class Waiting:
 
 
 class Warp:
-    """`banks`: by view, the registers of its width as (n, 32); `rows`: the same, row by row. `splits`: the groups of lanes that execute apart."""
+    """`store`: registers by width; `banks`: by view, the registers of its width as (n, 32); `rows`: the same, row by row. `splits`: the groups of lanes that execute apart."""
 
     def __init__(self, cta: Cta, number: int, lanes: int, code: Code, clock: Clock) -> None:
         self.cta, self.number, self.clock = cta, number, clock
         self.kept: dict[Hashable, Any] = {}
         self.held: dict[tuple[int, int], str] = {}  # registers that an engine has, and which
-        store = {w: _fresh(w, n) for w, n in code.rows.items()}
+        self.store = store = {w: _fresh(w, n) for w, n in code.rows.items()}
         store.setdefault(0, np.zeros((1, LANES), bool))
         self.banks: list[np.ndarray | None] = [None] * len(VIEWS)
         self.rows: list[list[np.ndarray] | None] = [None] * len(VIEWS)
