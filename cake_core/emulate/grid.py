@@ -248,6 +248,8 @@ class Grid:
             for warp in self.turns.order(warps):
                 went |= self._turn(warp)
             performed = self.turns.perform(self, went)
+            if self.queues and self.progress == before:  # warps that only poll leave engines their turn
+                performed |= self.turns.perform(self, False)
             for cluster in [c for c in live if not any(w.splits for cta in c for w in cta.warps)]:
                 if self._end(cluster):
                     live.remove(cluster)
