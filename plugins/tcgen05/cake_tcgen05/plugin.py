@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cake_core import hookimpl
 from cake_core.primitive import Primitive
+from cake_tcgen05.emulated import EMULATES
 from cake_tcgen05.layout import LAYOUT
 from cake_tcgen05.memory import Alloc, Dealloc, Relinquish
 from cake_tcgen05.mma import Mma
@@ -41,3 +42,8 @@ def cake_primitives() -> Iterable[Primitive]:
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES
