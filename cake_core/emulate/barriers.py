@@ -106,16 +106,16 @@ class Meeting:
 
     __slots__ = ("arrived", "expected", "generation", "gone", "name", "now", "stamps", "whole")
 
-    def __init__(self, name: str, whole: int) -> None:
-        """`whole`: all threads that could come; where all are waited for, those that have ended (`gone`) are not."""
-        self.name, self.arrived, self.expected, self.generation, self.whole, self.gone = name, 0, 0, 0, whole, 0
+    def __init__(self, name: str) -> None:
+        """`whole`: this generation is of all threads, so that those that have ended (`gone`) are not waited for."""
+        self.name, self.arrived, self.expected, self.generation, self.whole, self.gone = name, 0, 0, 0, False, 0
         self.now: Vector = Vector()
         self.stamps: dict[int, Vector] = {}
 
-    def come(self, lanes: Agent, threads: int, expected: int, release: bool = True) -> int:
+    def come(self, lanes: Agent, threads: int, expected: int, release: bool = True, whole: bool = False) -> int:
         if self.arrived and expected != self.expected:
             raise lanes.fault("emulate/barrier", f"{self.name} is waited for by {self.expected} threads, and these come for {expected}")
-        self.expected = expected
+        self.expected, self.whole = expected, whole
         self.arrived += threads
         if self.arrived > expected:
             raise lanes.fault("emulate/barrier", f"{self.arrived} threads come to {self.name}, which is for {expected}")
@@ -132,7 +132,7 @@ class Meeting:
             self._advance()
 
     def _advance(self) -> None:
-        if self.arrived < self.expected - (self.gone if self.expected == self.whole else 0):
+        if self.arrived < self.expected - (self.gone if self.whole else 0):
             return
         self.stamps[self.generation] = self.now
         self.stamps.pop(self.generation - 2, None)

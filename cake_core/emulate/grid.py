@@ -63,8 +63,7 @@ class Cta:
         self.meetings: dict[int, Meeting] = {}
         self.kept: dict[Hashable, Any] = {}
         self.ended, self.gone = False, 0
-        size = launch.cluster[0] * launch.cluster[1] * launch.cluster[2]
-        self.whole = Meeting(f"the barrier of the cluster of CTA {number}", size * self.threads)
+        self.whole = Meeting(f"the barrier of the cluster of CTA {number}")
         self.warps: list[Warp] = []
         for w in range(-(-self.threads // LANES)):
             clock = launch.clock(f"warp {w} of CTA {number}")
@@ -90,7 +89,7 @@ class Cta:
 
     def meeting(self, number: int) -> Meeting:
         if number not in self.meetings:
-            self.meetings[number] = made = Meeting(f"barrier {number} of CTA {self.number}", self.threads)
+            self.meetings[number] = made = Meeting(f"barrier {number} of CTA {self.number}")
             made.gone = self.gone
         return self.meetings[number]
 

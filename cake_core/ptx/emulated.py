@@ -130,8 +130,9 @@ class Barrier(Protocol):
 class Meeting(Protocol):
     """A barrier of threads without bytes (named barriers of a CTA, barrier of a cluster). `agent`s come; a generation ends when `expected` have come."""
 
-    def come(self, lanes: Lanes, threads: int, expected: int) -> int:
-        """The generation that these threads came to."""
+    def come(self, lanes: Lanes, threads: int, expected: int, release: bool = True, whole: bool = False) -> int:
+        """The generation that these threads came to. `release` False: they tell of nothing that they did; `whole`: all threads are waited for, and so those that
+        have ended are not."""
 
     def over(self, generation: int) -> bool: ...
     def acquire(self, agent: Agent, generation: int) -> None: ...
@@ -173,9 +174,10 @@ class Agent(Protocol):
 
 
 class Job(Protocol):
-    """Work that was given to an engine. `done` once it took effect."""
+    """Work that was given to an engine. `done` once it took effect; `stamp` then: who waited for it other than at a barrier acquires it."""
 
     done: bool
+    stamp: Any
 
 
 class Lanes(Agent, Protocol):

@@ -82,7 +82,7 @@ def _arrive(relaxed: bool) -> Step:
             )
         meeting, threads = lanes.cta.together(), int(lanes.active.sum())
         expected = sum(cta.threads for cta in lanes.cta.cluster)
-        kept[lanes.active] = meeting.come(orders.Relaxed(lanes) if relaxed else lanes, threads, expected)
+        kept[lanes.active] = meeting.come(orders.Relaxed(lanes) if relaxed else lanes, threads, expected, whole=True)
 
     return step
 

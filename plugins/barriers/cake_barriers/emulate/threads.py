@@ -39,7 +39,7 @@ def barrier(s: Statement, c: Coder) -> Step:
     def step(lanes: Lanes) -> Wait | None:
         which, expected = _which(lanes, number, count)
         meeting = lanes.cta.meeting(which)
-        generation = meeting.come(lanes, _threads(lanes, expected), expected)
+        generation = meeting.come(lanes, _threads(lanes, count), expected, whole=count is None)
         if not waits:
             return None
         if meeting.over(generation):
@@ -62,9 +62,9 @@ def _which(lanes: Lanes, number, count) -> tuple[int, int]:
     return which, expected
 
 
-def _threads(lanes: Lanes, expected: int) -> int:
+def _threads(lanes: Lanes, count) -> int:
     """What a warp counts for: where all threads of the CTA take part, its threads that have not ended."""
-    return int(lanes.active.sum()) if expected == lanes.cta.threads else LANES
+    return int(lanes.active.sum()) if count is None else LANES
 
 
 def _red(s: Statement, c: Coder, operation: str, number, count) -> Step:
@@ -77,7 +77,7 @@ def _red(s: Statement, c: Coder, operation: str, number, count) -> Step:
         meeting = lanes.cta.meeting(which)
         sums = lanes.cta.state(("bar.red", which), dict)
         true = int(holds(lanes)[lanes.active].sum())
-        generation = meeting.come(lanes, _threads(lanes, expected), expected)
+        generation = meeting.come(lanes, _threads(lanes, count), expected, whole=count is None)
         before, threads = sums.get(generation, (0, 0))
         sums[generation] = before + true, threads + int(lanes.active.sum())
         sums.pop(generation - 2, None)
