@@ -8,9 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cake_core.emulate.clocks import Vector
+from cake_core.ptx.groups import mask_of
 
 if TYPE_CHECKING:
     from cake_core.emulate.agents import Agent
+    from cake_core.emulate.warps import Lanes
 
 MOST = 2**20 - 1
 
@@ -104,19 +106,24 @@ class PhaseBarrier:
 class Meeting:
     """Implements `ptx.emulated.Meeting`."""
 
-    __slots__ = ("arrived", "expected", "generation", "gone", "name", "now", "stamps", "whole")
+    __slots__ = ("arrived", "came", "expected", "generation", "gone", "left", "name", "now", "stamps", "whole")
 
     def __init__(self, name: str) -> None:
-        """`whole`: this generation is of all threads, so that those that have ended (`gone`) are not waited for."""
+        """`whole`: this generation is of all threads, so that those that have ended (`gone`) are not waited for; `left`: those of them that came to it
+        before they ended. `came`: by warp, the lanes that have come."""
         self.name, self.arrived, self.expected, self.generation, self.whole, self.gone = name, 0, 0, 0, False, 0
+        self.came: dict[int, int] = {}
+        self.left = 0
         self.now: Vector = Vector()
         self.stamps: dict[int, Vector] = {}
 
-    def come(self, lanes: Agent, threads: int, expected: int, release: bool = True, whole: bool = False) -> int:
+    def come(self, lanes: Lanes, threads: int, expected: int, release: bool = True, whole: bool = False) -> int:
         if self.arrived and expected != self.expected:
             raise lanes.fault("emulate/barrier", f"{self.name} is waited for by {self.expected} threads, and these come for {expected}")
         self.expected, self.whole = expected, whole
         self.arrived += threads
+        who = lanes.clock.id
+        self.came[who] = self.came.get(who, 0) | mask_of(lanes.active)
         if self.arrived > expected:
             raise lanes.fault("emulate/barrier", f"{self.arrived} threads come to {self.name}, which is for {expected}")
         if (stamp := lanes.release()) is not None and release:
@@ -125,18 +132,20 @@ class Meeting:
         self._advance()
         return generation
 
-    def end(self, threads: int) -> None:
-        """So many threads will not come any more."""
+    def end(self, who: int, lanes: int, threads: int) -> None:
+        """So many threads will not come any more: the lanes of this warp."""
         self.gone += threads
+        self.left += (self.came.get(who, 0) & lanes).bit_count()
         if self.arrived:
             self._advance()
 
     def _advance(self) -> None:
-        if self.arrived < self.expected - (self.gone if self.whole else 0):
+        if self.arrived < self.expected - (self.gone - self.left if self.whole else 0):
             return
         self.stamps[self.generation] = self.now
         self.stamps.pop(self.generation - 2, None)
-        self.arrived, self.now = 0, Vector()
+        self.arrived, self.left, self.now = 0, 0, Vector()
+        self.came.clear()
         self.generation += 1
 
     def over(self, generation: int) -> bool:

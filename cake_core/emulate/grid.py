@@ -97,11 +97,12 @@ class Cta:
         """The barrier of the cluster."""
         return self.cluster[0].whole
 
-    def end(self, threads: int) -> None:
-        """So many threads have ended."""
+    def end(self, who: int, lanes: int) -> None:
+        """These lanes of a warp have ended."""
+        threads = lanes.bit_count()
         self.gone += threads
         for meeting in (*self.meetings.values(), self.together()):
-            meeting.end(threads)
+            meeting.end(who, lanes, threads)
 
     def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self.kept:

@@ -245,7 +245,7 @@ class Lanes(Agent):
         while budget > 0:
             if self.block < 0:
                 own.splits.remove(self)
-                self.cta.end(int(self.active.sum()))
+                self.cta.end(self.clock.id, _mask(self.active))
                 grid.progress += 1
                 return budget
             if len(own.splits) > 1 and self._joins():

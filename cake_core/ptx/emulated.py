@@ -110,11 +110,15 @@ class Barrier(Protocol):
     """A barrier object in shared memory that counts arrivals and bytes (PTX ISA, mbarrier). Misuse ends the run with a finding."""
 
     phase: int  # completed phases
+    pending: int  # arrivals that the current one still waits for
 
     def init(self, agent: Agent, count: int) -> None: ...
     def invalidate(self, agent: Agent) -> None: ...
-    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False) -> int:
+    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
         """Expects `expect` more bytes in this phase, then counts the arrivals with all that the agent has done before. The phase in which it fell."""
+
+    def grow(self, agent: Agent, count: int = 1) -> None:
+        """The current phase waits for so many arrivals more."""
 
     def expect(self, agent: Agent, bytes: int) -> None: ...
     def complete(self, agent: Agent, bytes: int) -> None:
@@ -144,10 +148,11 @@ class Memory(Protocol):
     name: str
     size: int
 
-    def read(self, agent: Agent, offsets: np.ndarray, size: int) -> np.ndarray:
-        """`size` bytes at each offset (int64, any shape): uint8 of that shape + (size,)."""
+    def read(self, agent: Agent, offsets: np.ndarray, size: int, lanes: np.ndarray | None = None, scope: str = "") -> np.ndarray:
+        """`size` bytes at each offset (int64, any shape): uint8 of that shape + (size,). `lanes`: which lane of a warp accesses each (offsets of one
+        dimension); `scope` as of `Lanes.load`."""
 
-    def write(self, agent: Agent, offsets: np.ndarray, data: np.ndarray) -> None:
+    def write(self, agent: Agent, offsets: np.ndarray, data: np.ndarray, lanes: np.ndarray | None = None, scope: str = "") -> None:
         """`data`: uint8, shape of `offsets` + (size,)."""
 
 
@@ -212,7 +217,7 @@ class Lanes(Agent, Protocol):
     def pause(self) -> None:
         """Others may run before these lanes go on: said by what a loop polls with."""
 
-    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async") -> Job:
+    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False) -> Job:
         """Gives work to an engine: it is done at some time from now on, after what the queue was given before (None: in any order). The agent that
         `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen. Work for several warps
         acquires the stamps that the others released: with them comes what those had fenced."""
@@ -235,6 +240,9 @@ class Cta(Protocol):
     def state(self, key: Hashable, make: Callable[[], T]) -> T:
         """What a family keeps of this CTA: tensor memory, for one. An object with a method `ended(cta)` is asked for leaks at the CTA's end: it returns
         texts, each a finding `emulate/unfinished`."""
+
+    def together(self) -> Meeting:
+        """The barrier of the cluster."""
 
     def memory(self, name: str, size: int) -> Memory:
         """A memory of this CTA beside shared memory, of `size` bytes; made at the first call."""
