@@ -66,10 +66,23 @@ def corpus(folders: tuple[str, ...]) -> list[tuple[str, bytes]]:
 
 
 def tools(on_step, jobs: int | None):
+    """For the repository of the working directory."""
     from cake_core.prove.beside import cores
+    from cake_core.review.git import repository
     from cake_core.review.review import Tools
 
-    return Tools(texts_of, rows_of, rows_of_source, on_step, jobs or cores())
+    return Tools(texts_of, rows_of, rows_of_source, on_step, jobs or cores(), proved(repository(Path.cwd()).root))
+
+
+def proved(root: Path) -> tuple[tuple[str, bytes], ...]:
+    """The kernels of the checkout that Cake runs from, by name and content; none where it is installed as a copy, or is what is compared."""
+    from cake_core.review.snapshot import ZOO
+    from cake_core.rules.packs import checkout
+
+    home = checkout()
+    if home is None or home.resolve() == root.resolve():
+        return ()
+    return tuple((f"Cake's {p.relative_to(home).as_posix()}", p.read_bytes()) for p in sorted((home / ZOO).rglob("*.cake")) if p.is_file())
 
 
 @contextmanager

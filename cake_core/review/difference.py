@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from math import ceil
 
@@ -11,6 +11,7 @@ from cake_core.review.compare import Change, Direction
 from cake_core.review.packs import Compared, Pair, beside
 from cake_core.review.verdicts import NO_FACTS, Bench, Tally, Text
 from cake_core.rules import Outcome
+from cake_core.rules.schema import Kind
 
 #: The share of the texts of which a rule's largest question is within its budget.
 SHARE = 0.95
@@ -52,11 +53,11 @@ def cost(tallies: Iterable[Tally | None]) -> Cost | None:
 
 
 def rows(
-    packs: Iterable[Compared], texts: list[tuple[Text, bool]], bench: Bench, on_step: Callable[[str], None]
+    packs: Iterable[Compared], texts: list[tuple[Text, bool]], bench: Bench, on_step: Callable[[str], None], kinds: Collection[Kind] = tuple(Kind)
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Of each rule that is new, gone or not shown to be the same, on each text; `texts`: with whether they are of the zoo. What neither version
-    matches is left out. And the texts that have no facts, of which nothing is known."""
-    pairs = [p for c in packs for p in c.pairs if p.judges or p.new is None]
+    matches is left out. `kinds`: of the rules. And the texts that have no facts, of which nothing is known."""
+    pairs = [p for c in packs for p in c.pairs if (p.judges or p.new is None) and (p.new or p.old).kind in kinds]
     rules = [r for p in pairs for r in (p.old, p.new) if r is not None]
     out, unread = [], []
     for (text, zoo), tallies in zip(texts, bench.all([(rules, t) for t, _ in texts]), strict=True) if rules else ():

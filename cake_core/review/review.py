@@ -9,6 +9,7 @@ from cake_core.diagnostics import Diagnostic, Severity
 from cake_core.facts import Rows
 from cake_core.frozen import frozen
 from cake_core.prove.prover import Prover
+from cake_core.review.compare import STRICT
 from cake_core.review.difference import Cost, Row, costs, rows, witnessed
 from cake_core.review.gate import refusals
 from cake_core.review.git import Repository, Version
@@ -53,13 +54,15 @@ class Review:
 @frozen
 class Tools:
     """What the command brings. `texts_of`: the kernels of a text by its name and bytes, one for each target; `rows_of`: the facts of one; `rows`:
-    those of a text beside a rule; `jobs`: processes that judge kernels."""
+    those of a text beside a rule; `jobs`: processes that judge kernels; `proved`: Cake's own kernels by name and content, which every rule of safety
+    and legality leaves as they are, whoever's it is."""
 
     texts_of: Callable[[str, bytes], list[Text]]
     rows_of: Callable[[Text], Rows]
     rows: Callable[[Source], Rows]
     on_step: Callable[[str], None] = lambda step: None
     jobs: int = 1
+    proved: tuple[tuple[str, bytes], ...] = ()
 
 
 def versions(repository: Repository, base: str, head: str | None) -> tuple[Version, Version]:
@@ -82,9 +85,10 @@ def difference(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], c
     zoo = {**_zoo(head[1]), **_zoo(base[1])}  # a kernel that the change takes away or edits is judged as it was
     texts = [(name, tools.texts_of(name, data)) for name, data in (*zoo.items(), *corpus)]
     kernels, unread = rows(packs, [(t, True) for _, of in texts for t in of], bench, tools.on_step)
+    ours, _ = rows(packs, [(t, True) for n, data in tools.proved for t in tools.texts_of(n, data)], bench, tools.on_step, STRICT)
     unread = (*unread, *(name for name, of in texts if not of))  # all its targets are of plugins that are not here
     apart = tuple(n for n in unread if n in zoo), tuple(n for n in unread if n not in zoo)
-    return Difference(base[0].commit, head[0].commit, packs, beside, kernels, apart)
+    return Difference(base[0].commit, head[0].commit, packs, beside, (*kernels, *ours), apart)
 
 
 def _zoo(of: Snapshot) -> dict[str, bytes]:

