@@ -52,7 +52,7 @@ def coded(x: np.ndarray, to: Format) -> np.ndarray:
     """The bits (uint32) of values (float64) that the format has, infinities and NaN among them; its NaN is the canonical one."""
     size = np.abs(x)
     _, exponent = np.frexp(size)
-    step = np.maximum(exponent - to.digits, to.least)
+    step = np.where(size == 0, to.least, np.maximum(exponent - to.digits, to.least))
     whole = np.ldexp(np.where(np.isfinite(size), size, 0.0), -step)
     bits = whole.astype(np.uint32) + ((step - to.least).astype(np.uint32) << np.uint32(to.digits - 1))
     if to.infinite:
