@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field, fields, is_dataclass, replace
 
 from cake_core import effects as declared
 from cake_core.architecture import Architecture
 from cake_core.facts.constant import Constant, values_of
 from cake_core.facts.divisions import divided
+from cake_core.facts.executing import chosen_in, executing
 from cake_core.facts.inline import Env, calls_in, inline, swapped
 from cake_core.facts.schema import (
     Access,
@@ -44,8 +44,8 @@ from cake_core.facts.special import Made, Masked, specials
 from cake_core.frozen import frozen, thawed
 from cake_core.ir import nodes as ir
 from cake_core.ir.build import lift
-from cake_core.ir.flow import conjuncts, walk
-from cake_core.ir.nodes import Assign, Binary, Call, Cond, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Role, Stmt, Unary, Var
+from cake_core.ir.flow import walk
+from cake_core.ir.nodes import Assign, Binary, Call, Declare, Expr, For, If, Int, Kernel, Let, Name, Op, Role, Stmt, Var
 from cake_core.ir.places import names, place_of, root
 from cake_core.ir.plan import Plan, read_plan
 from cake_core.ir.printer import kernel_text
@@ -59,7 +59,7 @@ from cake_core.source import Span
 def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     """The facts of `kernel`, an elaborated derived form. Raises CakeError where a primitive fails when it is asked for effects."""
     plan = read_plan(kernel, warps_of(kernel, registry), registry.spaces)
-    reader = _Reader(kernel, registry, plan, specials(kernel, registry, {b.name: b.shape for b in plan.buffers.values()}))
+    reader = Reader(kernel, registry, plan, specials(kernel, registry, {b.name: b.shape for b in plan.buffers.values()}))
     before, roles, after = [], [], []
     env: Env = {}
     for s in kernel.body:
@@ -90,14 +90,14 @@ def facts_of(kernel: Kernel, registry, arch: Architecture) -> Facts:
     )
 
 
-def _tensor(p: ir.Param, reader: _Reader) -> Tensor:
+def _tensor(p: ir.Param, reader: Reader) -> Tensor:
     t = reader.types.get(p.name)
     shape = tuple(lift(d) for d in t.shape) if isinstance(t, Tile) else ()
     return Tensor(p.name, p.mode, t.elem.bits if isinstance(t, Tile) else 0, shape, p.span)
 
 
 @thawed
-class _Reader:
+class Reader:
     kernel: Kernel
     registry: object
     plan: Plan
@@ -114,11 +114,11 @@ class _Reader:
         self.count += 1
         return self.count
 
-    def scope(self, role: Role | None, env: Env) -> _Scope:
+    def scope(self, role: Role | None, env: Env) -> Scope:
         if role is None:
-            return _Scope(self, set(), env)
+            return Scope(self, set(), env)
         fragments = {d.name: d for s in walk(role.body) if isinstance(s, Declare) and s.space == "frag" for d in s.declarations}
-        return _Scope(self, set(_assigned(role.body)), env, fragments=fragments, warps=next(r.warps for r in self.plan.roles if r.name == role.name))
+        return Scope(self, set(_assigned(role.body)), env, fragments=fragments, warps=next(r.warps for r in self.plan.roles if r.name == role.name))
 
 
 def _assigned(body: ir.Block):
@@ -126,32 +126,6 @@ def _assigned(body: ir.Block):
     for s in walk(body):
         if isinstance(s, Var):
             yield from (b.name for b in s.bindings)
-
-
-def _chosen(roots: Iterable) -> dict[int, Expr]:
-    """The condition under which each place is touched that stands in an arm of `c ? a : b`, by the identity of its expression: the
-    arm that is not chosen reads nothing."""
-    out: dict[int, Expr] = {}
-
-    def look(node, under: Expr | None) -> None:
-        match node:
-            case Cond(test, then, other):
-                look(test, under)
-                for arm, c in ((then, test), (other, Unary("not", test, type=test.type))):
-                    look(arm, c if under is None else Binary("and", under, c, type=test.type))
-            case tuple():
-                for x in node:
-                    look(x, under)
-            case Expr() | ir.Binding() | ir.Words() | ir.Word():
-                if under is not None:
-                    out[id(node)] = under
-                for f in fields(node):
-                    if f.name not in ("span", "type"):
-                        look(getattr(node, f.name), under)
-
-    for x in roots:
-        look(x, None)
-    return out
 
 
 def _index_type(s: For) -> Scalar | None:
@@ -176,18 +150,18 @@ _WORDS = {Let: "let", Var: "var", Assign: "="}
 
 
 @thawed
-class _Scope:
+class Scope:
     """Reads statements of one block. `env`: what names stand for; `variables`: names that events set."""
 
-    reader: _Reader
+    reader: Reader
     variables: set[str]
     env: Env
     taken: set[str] = field(default_factory=set)
     fragments: dict[str, ir.Declaration] = field(default_factory=dict)
     warps: int = 0
 
-    def inner(self) -> _Scope:
-        return _Scope(self.reader, self.variables, dict(self.env), self.taken, self.fragments, self.warps)
+    def inner(self) -> Scope:
+        return Scope(self.reader, self.variables, dict(self.env), self.taken, self.fragments, self.warps)
 
     def block(self, block: ir.Block) -> Block:
         inner = self.inner()
@@ -235,21 +209,8 @@ class _Scope:
 
     def _if(self, s: If, by: By, warp: int | None) -> tuple[Node, ...]:
         """Conditions on the executing thread say who; what is left of the test is a branch."""
-        rest = []
-        for test in conjuncts(s.test):
-            match test:
-                case Name("leader"):
-                    by = By.LEADER
-                case Name("warp.leader") if by is By.ALL:
-                    by = By.WARP_LEADERS
-                case Name("warp.leader"):
-                    pass
-                case Binary("==", Name("warp"), Int(w)) if s.other is None:
-                    warp = w
-                case _:
-                    rest.append(self.value(test))
-        if s.other is not None and len(rest) != len(conjuncts(s.test)):
-            rest, by = [self.value(s.test)], By.ALL  # `else` of a leader's condition: nothing is known of who
+        by, warp, rest = executing(s, by, warp)
+        rest = [self.value(e) for e in rest]
         if not rest:
             inner = self.inner()
             return tuple(node for x in s.then for node in inner.statement(x, by, warp))
@@ -264,15 +225,19 @@ class _Scope:
 
     # --- events ----------------------------------------------------------------------------------------------------
 
-    def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
+    def acts(self, s: Stmt, by: By, warp: int | None) -> tuple[Act, ...]:
+        """What a statement does, nested ones left out, to the places that it names."""
         effects = effects_of(s, self.reader.registry)
-        chosen = _chosen(getattr(s, f.name) for f in fields(s))
+        chosen = chosen_in(getattr(s, f.name) for f in fields(s))
         acts = tuple(self._act(e, chosen) for e in effects)
         if isinstance(s, Op) and isinstance(getattr(s.value, "type", None), Scalar) and (value := self._or_none(s.value)) is not None:
             acts = tuple(replace(a, value=value) if isinstance(a, Access) and a.mode is declared.Mode.WRITE and _one(a.region) else a for a in acts)
         if by is By.ALL and warp is None:
             acts = divided(s, effects, acts, self.fragments, self.warps, self.reader.registry, self.reader.plan.buffers, self.reader.types)
-        read, acts = self._settled(acts, by, warp, s.span)
+        return acts
+
+    def _event(self, s: Stmt, by: By, warp: int | None) -> tuple[Event, ...]:
+        read, acts = self._settled(self.acts(s, by, warp), by, warp, s.span)
         sets = self._sets(s)
         said = attributes_of(s, self.reader.registry)
         made = tuple(replace(m, bound=self.value(m.bound)) if isinstance(m, Masked) else m for m in self.reader.specials.get(id(s), ()))
@@ -302,7 +267,7 @@ class _Scope:
     def _asked(self, exprs: tuple[Expr | None, ...], by: By, warp: int | None, read: ReadNames) -> tuple[Event, ...]:
         """What a condition, or a loop's bounds, touch in memory when they are evaluated, and what is read so; of a `while` in front of each round."""
         made = [(c, self._touches(c)) for e in exprs if e is not None for c in calls(e)]
-        chosen = _chosen(exprs)
+        chosen = chosen_in(exprs)
         acts = tuple(self._act(e, chosen) for c, touches in made if touches for e in self.reader.registry.functions[c.name].effects(c))
         if not acts and not read.sets:
             return ()
@@ -442,7 +407,7 @@ def _one(r: Region) -> bool:
     return r.memory == "shared" and all(x.size == Int(1) for x in r.box)
 
 
-def _memory(base: Name, t, reader: _Reader) -> str:
+def _memory(base: Name, t, reader: Reader) -> str:
     if base.id in reader.types:
         return "global"
     if base.id in reader.plan.tensors:

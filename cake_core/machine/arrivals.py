@@ -165,6 +165,7 @@ def land(run: Schedule, i: int) -> None:
     run.log.append((a.agent, a.step))
     p = phases(run, a.barrier)
     gone(run, p, "an engine's arrival", a.agent, a.step)
+    run.carrier.arrived(run, a)
     p.last = p.phase, a.agent, a.step
     arrived(run, p, a.arrivals, a.clock, a.mark, p.known(a.clock), a.agent, a.step)
 
@@ -174,6 +175,7 @@ def delivered(run: Schedule, f: Flight) -> None:
     b, p = f.barrier, phases(run, f.barrier)
     run.log.append((f.agent, f.step))
     gone(run, p, "bytes", f.agent, f.step)
+    run.carrier.delivered(run, f)
     if f.phase != p.phase:
         told = f"bytes count in phase {p.phase} of {named(b)}, and may as well come in phase {f.phase}"
         run.report(Fault(Kind.OVERRUN, told, second=f.agent.site(f.step), phase=p.phase, **at(b)), f.agent, f.step)

@@ -46,7 +46,8 @@ Emit = Callable[[Env, Doer, Step, int, list], None]
 
 @dataclass(slots=True)
 class Coder:
-    """Compiles blocks of one role, or of those outside of roles. `code`: ("event", ..), ("set", ..), ("unless", ..), ("jump", ..)."""
+    """Compiles blocks of one role, or of those outside of roles. `code`: ("event", ..), ("set", ..), ("unless", ..), ("jump", ..); ("do", event,
+    function of the environment) for who adds data."""
 
     facts: Facts
     compiler: Compiler

@@ -32,12 +32,26 @@ CHECK = 500
 @frozen
 class Order:
     """Who goes first. `rank`: one number an agent, the smallest that can go on does; `engines`: theirs. `last`: which of several copies
-    completes first. `seed` not None: all is drawn."""
+    completes first. `seed` not None: all is drawn. `turns`: agents take turns instead, one visible step each."""
 
     rank: tuple[int, ...]
     engines: int
     last: bool = False
     seed: int | None = None
+    turns: bool = False
+
+
+class Carrier:
+    """What moves data while a schedule runs; this one moves none. Called when a step is done, and when what is asynchronous comes to its end."""
+
+    def done(self, run: Schedule, agent: Agent, step: Step) -> None:
+        """A step of an agent, which was not held up."""
+
+    def delivered(self, run: Schedule, flight: Flight) -> None:
+        """One delivery of a copy, in front of what its bytes let go on."""
+
+    def arrived(self, run: Schedule, arrival: EngineArrival) -> None:
+        """An engine's arrival, in front of what it lets go on."""
 
 
 class Schedule:
@@ -45,8 +59,16 @@ class Schedule:
     someone had been picked to go on `most` times."""
 
     def __init__(
-        self, cluster: Cluster, layout: Layout, order: Order, first_only: bool = False, end: float = math.inf, most: int | None = None
+        self,
+        cluster: Cluster,
+        layout: Layout,
+        order: Order,
+        first_only: bool = False,
+        end: float = math.inf,
+        most: int | None = None,
+        carrier: Carrier | None = None,
     ) -> None:
+        self.carrier = carrier or Carrier()
         self.end, self.cut, self.picks = end, False, 0
         self.most = math.inf if most is None else most
         self.cluster, self.layout, self.order, self.first_only = cluster, layout, order, first_only
@@ -91,7 +113,7 @@ class Schedule:
 
     def _run(self) -> None:
         draw = Random(self.order.seed) if self.order.seed is not None else None
-        rank, agents, ready = self.order.rank, self.cluster.agents, self.ready
+        rank, agents, ready, last = self.order.rank, self.cluster.agents, self.ready, -1
         while True:
             self.picks += 1
             if self.picks >= self.most or self.picks % CHECK == 0 and time.monotonic() > self.end:
@@ -101,7 +123,7 @@ class Schedule:
             if draw is not None:
                 pick = draw.choice([*ready, *([-1] if flying else [])]) if ready or flying else None
             elif ready:
-                pick = min(ready, key=rank.__getitem__)
+                pick = last = min(ready, key=lambda i: (i <= last, i)) if self.order.turns else min(ready, key=rank.__getitem__)
                 if flying and self.order.engines < rank[pick]:
                     pick = -1
             else:
@@ -125,6 +147,7 @@ class Schedule:
                 self.log.pop()
                 return
             self.at[i] += 1
+            self.carrier.done(self, agent, step)
             if step.do in VISIBLE:
                 return
 

@@ -53,7 +53,8 @@ class Touch:
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """`all`: every lane does it; otherwise the leading lane alone. `iteration`: values of the loops around."""
+    """`all`: every lane does it; otherwise the leading lane alone. `iteration`: values of the loops around. `job`: of an asynchronous one, what is
+    done to data when it is carried out; the machine does not look at it."""
 
     do: Do
     all: bool
@@ -63,6 +64,7 @@ class Step:
     event: Event | None
     iteration: tuple[int, ...]
     loops: tuple[str, ...]
+    job: object = None
 
 
 @frozen

@@ -48,6 +48,7 @@ class Agent:
     sections: list[tuple[list[tuple], Doer, dict[int, int], Do | None]]
     env: Env
     collective: frozenset[str]
+    most: int = STEPS
     steps: list[Step] = field(default_factory=list)
     section: int = 0
     pc: int = 0
@@ -109,9 +110,13 @@ class Agent:
                     if executes(instruction[1], who) and (made := self._event(instruction, who)):
                         self.steps += made
                         self.pc = pc
-                        if len(self.steps) > STEPS:
-                            raise MachineError(f"'{self.name}' runs for ever, or for more than {STEPS} steps")
+                        if len(self.steps) > self.most:
+                            raise MachineError(f"'{self.name}' runs for ever, or for more than {self.most} steps")
                         return
+                case "do":
+                    pc += 1
+                    if executes(instruction[1], who):
+                        instruction[2](env)
         self.steps.append(Step(mark, True, None, None, None, None, (), ()))
         self.section, self.pc = self.section + 1, 0
         self.ended = self.section == len(self.sections)
@@ -165,9 +170,9 @@ def cluster_of(facts: Facts, world: World, whole: bool = False) -> Cluster:
         raise MachineError("a division by zero") from None
     indexed = {r.name: slots.slot(f"{r.name}.i") for r in facts.roles}
     agents: list[Agent] = []
-    split = _numbers((*facts.before, *facts.after))
+    split = numbered((*facts.before, *facts.after))
     for cta in range(facts.cluster):
-        for role, instance, warp, warps, first in _groups(facts, cta, split):
+        for role, instance, warp, warps, first in groups_of(facts, cta, split):
             name = role.name if role else "idle"
             number = -1 if role is None else [r.name for r in facts.roles].index(role.name)
             common = {fixed[" cta"]: cta, fixed[" role"]: number, fixed[" instance"]: instance, fixed[f"cluster.{facts.axis}"]: cta}
@@ -185,14 +190,15 @@ def cluster_of(facts: Facts, world: World, whole: bool = False) -> Cluster:
     return Cluster(facts, scenario, places, agents, messages)
 
 
-def _groups(facts: Facts, cta: int, split: bool | set[int]):
-    """(role, instance, first warp in it, how many warps, first warp in the CTA) of each agent of a CTA."""
+def groups_of(facts: Facts, cta: int, split: bool | set[int], single: frozenset[str] = frozenset()):
+    """(role, instance, first warp in it, how many warps, first warp in the CTA) of each agent of a CTA. `single`: roles whose warps are agents
+    each."""
     taken = set()
     for role in facts.roles:
         if cta not in facts.ctas(role):
             continue
         plan = role.plan
-        apart = _numbers(role.body)
+        apart = role.name in single or numbered(role.body)
         for i in range(plan.instances):
             base = plan.first + i * plan.warps
             taken |= set(range(base, base + plan.warps))
@@ -215,7 +221,7 @@ def _cuts(warps: int, apart: bool | set[int], split: bool | set[int], base: int,
     return list(pairwise(cuts))
 
 
-def _numbers(block: Block) -> bool | set[int]:
+def numbered(block: Block) -> bool | set[int]:
     """Warps that the text tells apart by number; True: by what it makes of the number."""
     alone = set()
     for node in walk(block):
