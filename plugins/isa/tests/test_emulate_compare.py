@@ -26,7 +26,7 @@ PLAIN = {
 
 def ordered(name: str, a: float, b: float) -> bool:
     """The ISA's table: a plain name is false of NaN, a name with `u` true."""
-    nan = a != a or b != b
+    nan = math.isnan(a) or math.isnan(b)
     if name in ("num", "nan"):
         return nan == (name == "nan")
     if name in PLAIN:
