@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -63,13 +64,27 @@ def command() -> None:
     """List rules, and judge the texts that stand beside them. 'cake explain ID' says what one means."""
 
 
-def book_of(packs: tuple[str, ...], as_json: bool):
-    """The rules that there are; where a pack can't be read, its findings are printed and the command ends."""
+def book_of(packs: tuple[str, ...], as_json: bool, which: tuple[str, ...] = ()):
+    """The rules that there are; where a pack can't be read, its findings are printed and the command ends. `which`: ids and packs that alone are
+    looked at, so that another installed pack that can't be read is left out with a note."""
     try:
         return rules_of(packs)
     except CakeError as error:
+        if which and (found := _without(packs, which)) is not None:
+            click.echo(f"note: another pack is left out: {error.diagnostics[0].message}", err=True)
+            return found
         print_findings(error.diagnostics, {}, "json" if as_json else "text")
         raise click.exceptions.Exit(exits.code_of(error.diagnostics)) from None
+
+
+def _without(packs: tuple[str, ...], which: tuple[str, ...]):
+    """The packs that can be read, no rule of them judged on any kernel; None where those that are asked for can't be."""
+    from cake_core.rules import Rulebook, find_packs
+
+    try:
+        return Rulebook(find_packs(tuple(map(Path, packs)), needed={w.partition("/")[0] for w in which}), ())
+    except CakeError:
+        return None
 
 
 def chosen(book, which: tuple[str, ...]) -> list:

@@ -39,7 +39,7 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], strict: bool, format
     from cake_core.rules.offered import unoffered
 
     format = chosen_format(format, as_json)
-    book = book_of(packs, format == "json")
+    book = book_of(packs, format == "json", which)
     rules = chosen(book, which)
     findings = (*lint(book.packs, rules), *unoffered(rules, offered()))
     print_findings(findings, {}, format, to_stdout=True, packs=packs)

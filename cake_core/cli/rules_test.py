@@ -44,7 +44,7 @@ def command(which: tuple[str, ...], packs: tuple[str, ...], update: bool, thorou
     from cake_core.prove.beside import cores
     from cake_core.rules.offered import unoffered
 
-    rules = chosen(book_of(packs, as_json), which)
+    rules = chosen(book_of(packs, as_json, which), which)
     trials = []
     with progress("judging", as_json) as on_step:
         for t in _trials(rules, jobs or cores(), update, thorough):

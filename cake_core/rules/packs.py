@@ -8,6 +8,7 @@ proof that was not made; the error names the distribution that brings the pack.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -97,14 +98,22 @@ def _stale(there: tuple[Offer, ...], sink: Sink) -> None:
             )
 
 
-def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tuple[Pack, ...]:
+def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL, needed: Collection[str] | None = None) -> tuple[Pack, ...]:
     """Every pack, sorted by name; `folders` are added, and those in `local`, a folder of the project. A folder is read once, however often and
-    by whatever path it is named. Raises CakeError with all that is wrong with any of them."""
+    by whatever path it is named. Raises CakeError with all that is wrong with any of them. `needed`: names of packs, where who asks judges no
+    kernel and looks at these alone: another installed pack that can't be read is left out."""
     sink = Sink()
     found: list[Pack] = []
     there = offers()
     _stale(there, sink)
+    broken: set[str] = set()
     for offer in there:
+        if needed is not None and offer.name not in needed:
+            try:
+                found.append(_offered(offer))
+            except CakeError:
+                broken.add(offer.name)
+            continue
         with sink.collecting():
             found.append(_offered(offer))
     mine: list[Path] = []
@@ -119,7 +128,7 @@ def find_packs(folders: tuple[Path, ...] = (), local: Path | None = LOCAL) -> tu
             found.append(_loaded(Path(folder), str(folder), "", False, _stamp(Path(folder))))
     _unique(found, sink)
     if not sink.errors:  # a pack that can't be read is there, and need not be installed
-        _complete(found, sink)
+        _complete(found, broken, sink)
     sink.stop_if_errors()
     return tuple(sorted(found, key=lambda p: p.name))
 
@@ -220,10 +229,10 @@ def _unique(packs: list[Pack], sink: Sink) -> None:
             sink.error("rules/repeated", f"{said}'{other.id}' is to be as well", rule.span, why=why, fix="leave one 'renamed' out")
 
 
-def _complete(packs: list[Pack], sink: Sink) -> None:
+def _complete(packs: list[Pack], broken: Collection[str], sink: Sink) -> None:
     there = {p.name: p for p in packs}
     for p in packs:
-        for need in p.needs:
+        for need in (n for n in p.needs if n.name not in broken):
             asks = f"the pack '{p.name}' of {p.source} asks for the pack '{need.name}'"
             other = there.get(need.name)
             if other is None:

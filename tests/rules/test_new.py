@@ -119,6 +119,19 @@ def test_what_is_wrong_with_a_rule_is_told_once(checkout):
     assert done.exit_code == 3 and [d["code"] for d in json.loads(done.output)["diagnostics"]] == ["rules/key"]
 
 
+def test_an_error_in_one_installed_pack_stops_no_test_of_another(checkout):
+    """Where no kernel is judged nothing is proved by what is left out; and a kernel is not judged without it."""
+    path = next(checkout.glob("rules/*/rule.yaml"))
+    path.write_text(path.read_text() + "nonsense: 1\n")
+    for command in ("test", "lint"):
+        other = cake(command, "sm80/narrow-copy")
+        assert other.exit_code == 0 and "1 rule" in other.output and "another pack is left out: a rule has no key 'nonsense'" in other.output
+        for own in ((), ("ptx",), ("sm80", "ptx/issued-by-many")):
+            assert cake(command, *own).exit_code == 3
+    (checkout.parents[2] / "k.cake").write_text("cake 1\nkernel")
+    assert CliRunner().invoke(app, ["check", "k.cake"]).exit_code == 3
+
+
 def test_the_namespace_of_a_pack_that_is_a_copy_is_taken(here, monkeypatch):
     copy = here / "site-packages" / "cake_rules_far"
     shutil.copytree(RULES.parents[2] / "ptx" / "cake_rules_ptx", copy)
