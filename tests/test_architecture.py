@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FLOORS = (
     ("cli",),
     ("pipeline",),
-    ("explain", "mutate", "reduce", "reread", "review"),
+    ("explain", "mutate", "reduce", "reread", "review", "show", "simulate"),
     ("lower", "check", "derive", "prove"),
     ("machine", "rules"),
     ("facts",),

@@ -61,6 +61,12 @@ class Coder:
     whole: bool = False  # statements that touch global memory or registers alone are steps too, which do nothing
 
     def block(self, block: Block) -> list[tuple]:
+        self.mark(block)
+        self._block(block)
+        return self.code
+
+    def mark(self, block: Block) -> None:
+        """Note which queues and fragments need care in what is written from here on."""
         for e in events(block):
             for a in e.acts:
                 if isinstance(a, Access) and not isinstance(a.completion, AtOnce):
@@ -68,8 +74,11 @@ class Coder:
                         self.collective.add(a.completion.queue)
                     if a.region.memory == "registers":
                         self.in_flight.add(a.region.name)
-        self._block(block)
-        return self.code
+
+    def write(self, e: Event) -> None:
+        """Code of one event."""
+        self.node = e.id
+        self._event(e)
 
     def _block(self, block: Block) -> None:
         for node in block:

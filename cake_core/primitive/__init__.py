@@ -23,6 +23,7 @@ from cake_core.primitive.kinds import (
     TurnProtocol,
     WordSpec,
 )
+from cake_core.primitive.simulated import SimulateContext
 from cake_core.primitive.special import ORDINARY, Special, Specials, SpecialValues
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "Reduction",
     "RoleWord",
     "Signal",
+    "SimulateContext",
     "Space",
     "Special",
     "SpecialValues",

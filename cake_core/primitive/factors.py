@@ -20,7 +20,10 @@ from cake_core.primitive.kinds import Demand, Form
 from cake_core.primitive.reached import Described, check_reached
 
 if TYPE_CHECKING:
+    import numpy
+
     from cake_core.primitive.contexts import CheckContext, LowerContext
+    from cake_core.primitive.simulated import SimulateContext
     from cake_core.ptx.builder import Reg
 
 #: Bytes of the swizzles that descriptors follow, best first: the wider, the fewer bank conflicts. Without one a factor would lie in
@@ -91,6 +94,22 @@ def _multiple_of(start: Expr, unit: int) -> bool:
     if isinstance(start, Int):
         return start.value % unit == 0
     return unit == 1 or isinstance(start.type, Scalar) and start.type.range.multiple_of(unit)
+
+
+def product(op: Op, cx: SimulateContext) -> numpy.ndarray:
+    """A @ B of a statement whose value is a product, [M, N], summed in 32 bits."""
+    import numpy as np
+
+    return np.matmul(*(as_factor(cx.read(e)) for e in (op.value.left, op.value.right)))
+
+
+def as_factor(x: numpy.ndarray) -> numpy.ndarray:
+    """Elements as a matrix unit takes them, as f32: of 32 bits it reads the upper 19 (PTX ISA, tf32)."""
+    import numpy as np
+
+    if x.dtype != np.float32:
+        return x.astype(np.float32)
+    return (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 def factors(op: Op) -> tuple[Factor, Factor]:

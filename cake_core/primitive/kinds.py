@@ -7,13 +7,12 @@
 `Layout`     how a fragment's elements lie in the registers of an instance
 `Space`      where a declared buffer lives
 `ThreadGroup` a unit of threads that a role counts in
-`Protocol`   how a pipeline's hand-offs are signalled
-`TurnProtocol` how the token of a `turn` goes round
+`Protocol`, `TurnProtocol` how a pipeline's hand-offs are signalled, and how the token of a `turn` goes round
 `Counter`    how numbers are drawn from global memory (`counters.py` beside this page)
 `RoleWord`   a word on a role's header that acts at role entry
 
-A primitive names the capabilities that a target must offer; a target without one is an error that names it. Life of an operation: elaboration
-calls `check` in both forms; derivation `derive` (schedule form only) and `demands`; checks read `effects`; lowering calls `lower` (derived form only).
+A primitive names the capabilities that a target must offer; a target without one is an error that names it. Life of an operation: `check` in both
+forms; derivation `derive` (schedule form) and `demands`; checks read `effects`; lowering calls `lower`, the simulator `simulate` (derived form).
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Block, Call, Expr, Op, TypeExpr
 from cake_core.ir.types import Elem, Type
 from cake_core.primitive.distributions import joined
+from cake_core.primitive.simulated import Simulated
 from cake_core.primitive.special import SpecialValues
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Demand:
 
 
 @frozen(kw_only=True)
-class Primitive:
+class Primitive(Simulated):
     """Base of all kinds. `doc` cites the PTX ISA section. `capabilities` are all needed; `source` is set by the host."""
 
     name: str

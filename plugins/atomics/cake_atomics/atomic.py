@@ -10,7 +10,8 @@ from cake_core.ir.build import WARP_LEADER
 from cake_core.ir.nodes import Call, Expr, Int
 from cake_core.ir.tiles import level
 from cake_core.ir.types import F32, I32, U32, Elem, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Builder, Operand, Reg
 
 INTEGERS = (I32, U32)
@@ -51,6 +52,14 @@ class Atomic(Function):
         target = call.positional[0]
         ordered = ordering(call.options.get("order"), call.options.get("scope"), target)
         return tuple(Access(target, mode, issuer=Issuer.WARP, atomic=True, **ordered) for mode in (Mode.READ, Mode.WRITE))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        target, *values = call.positional
+        *expected, given = map(cx.value, values)
+        action = combining(self.name.split(".")[1])
+        if expected:
+            return cx.write(target, given, combine=lambda old, new: new if old == expected[0] else old)
+        return cx.write(target, given, combine=action)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         target, *values = call.positional

@@ -13,7 +13,8 @@ from cake_core.ir.nodes import Block, Expr, Int, Op, Word
 from cake_core.ir.places import fragments_in, root
 from cake_core.ir.tiles import inside, level, place, refusal, widest
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem, Level, Scalar, Tile, Value
-from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Addr, Operand, Vec
 
 VECTOR_CAPABILITY = "vector_reduction"
@@ -129,6 +130,9 @@ class Red(Operation):
         reads = () if scalar else tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         ordered = ordering(op.words.get("order"), op.words.get("scope"), target)
         return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, divided=None if scalar else "thread", **ordered))
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.value(op.value), combine=combining(self.name.split(".")[1]))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

@@ -8,7 +8,7 @@ from cake_core.effects import Access, BySignal, Effect, Issuer, Mode, Proxy
 from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader, words
 from cake_core.ir.nodes import Block, Int, Name, Op, Words
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.ptx.builder import Addr
 
 
@@ -66,6 +66,10 @@ class Load(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER, clips=False, width=UNIT),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, width=UNIT),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        target = op.operands[0]
+        cx.write(target, cx.read(op.value).reshape(target.type.shape))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

@@ -8,8 +8,9 @@ from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.types import I32, U32, Elem
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.primitive.signals import check_rank
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Addr, Operand
 
 
@@ -52,6 +53,11 @@ class Send(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, cta=rank, atomic=combines, scope="gpu" if combines else None),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        target = op.operands[0]
+        combine = combining(self.name.rpartition(".")[2]) if self.kinds is not None else None
+        cx.write(target, cx.read(op.value).reshape(target.type.shape), cta=cx.value(op.words.get("at")), combine=combine)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

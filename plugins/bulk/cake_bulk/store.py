@@ -10,7 +10,8 @@ from cake_core.ir.build import by_leader
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Op
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
-from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, SimulateContext
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Addr
 
 
@@ -45,6 +46,11 @@ class Store(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER, width=UNIT),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER, atomic=combines, scope="gpu" if combines else None, clips=False, width=UNIT),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        target = op.operands[0]
+        combine = combining(self.name.split(".")[1]) if self.kinds is not None else None
+        cx.write(target, cx.read(op.value).reshape(target.type.shape), combine=combine)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

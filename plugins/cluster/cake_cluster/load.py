@@ -14,7 +14,7 @@ from cake_core.ir.nodes import Call, Expr, Int, Option
 from cake_core.ir.places import root
 from cake_core.ir.tiles import level, place, refusal, widest
 from cake_core.ir.types import F32, Level, Scalar, Tile, Type, Value
-from cake_core.primitive import CheckContext, DeriveContext, Form, Function, LowerContext, WordSpec
+from cake_core.primitive import CheckContext, DeriveContext, Form, Function, LowerContext, SimulateContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Vec
 
 #: Elements that every thread may hold whole: a handful of partial results.
@@ -63,6 +63,9 @@ class RemoteLoad(Function):
         (tile,) = call.positional
         by = widest(tile, *tile.type.shape, 16, cx.declaration(place(tile).name)) if tile.type.shape else tile.type.elem.bytes
         return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return cx.read(call.positional[0], cta=cx.value(call.options["at"]))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (tile,) = call.positional

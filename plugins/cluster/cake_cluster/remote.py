@@ -10,8 +10,9 @@ from cake_core.ir.build import LEADER, WARP_LEADER
 from cake_core.ir.nodes import Block, Expr, Op, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import F32, I32, U32, Elem, Level
-from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.primitive.signals import handed
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Addr, Operand, Reg
 
 AT = WordSpec("at", "integer", required=True, help="rank in the cluster of the CTA whose shared memory it is")
@@ -54,6 +55,10 @@ class Remote(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         issuer = Issuer.LEADER if writer(op) <= Level.INSTANCE else Issuer.WARP
         return (Access(op.operands[0], Mode.WRITE, issuer=issuer, cta=op.words.get("at"), atomic=self.combines, scope="cluster" if self.combines else None),)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        combine = combining(self.name.rpartition(".")[2]) if self.combines else None
+        cx.write(op.operands[0], cx.value(op.value), cta=cx.value(op.words.get("at")), combine=combine)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         guard = _guard(op, cx)

@@ -13,7 +13,7 @@ from cake_core.ir.places import root
 from cake_core.ir.plan import BufferPlan
 from cake_core.ir.tiles import declared, level, place, refusal
 from cake_core.ir.types import Level
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_cp_async.groups import CAPABILITIES, QUEUE
 from cake_cp_async.lowering import emit
 
@@ -100,6 +100,9 @@ class Copy(Operation):
             Access(op.operands[0], Mode.WRITE, completion=group, issuer=Issuer.WARP),
             *((Attribute("piece", by.value),) if isinstance(by := op.words.get("by"), Int) else ()),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.read(op.value))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         prefetch = op.words.get("prefetch")

@@ -9,7 +9,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import I32, Type, Value
-from cake_core.primitive import CheckContext, Distribution, Elements, Function, LowerContext
+from cake_core.primitive import CheckContext, Distribution, Elements, Function, LowerContext, SimulateContext
 from cake_core.primitive.distributions import AXES, along
 from cake_core.primitive.elements import counted
 
@@ -41,6 +41,11 @@ class Index(Function):
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         d = of(call.positional[0])
         return along(d, self.axis) if d is not None and len(d.shape) == 2 else d
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        return np.arange(call.type.shape[0], dtype=np.int32)
 
     def each(self, call: Call, cx: LowerContext) -> Elements:
         d = cx.distribution

@@ -5,9 +5,13 @@ from __future__ import annotations
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Function, LowerContext, Special, Specials
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext, Special, Specials
 from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
+
+
+#: The least normal f32: what is smaller becomes zero under .ftz.
+TINY = 2.0**-126
 
 
 @frozen(kw_only=True)
@@ -18,6 +22,22 @@ class OneInstruction(Function):
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 1)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x = np.float32(cx.value(call.positional[0]))
+        flushed = x if ".ftz" not in self.opcode else np.where(np.abs(x) < TINY, np.float32(0) * x, x)
+        found = {
+            "abs": np.abs,
+            "exp2": np.exp2,
+            "log2": np.log2,
+            "rcp": np.reciprocal,
+            "rsqrt": lambda v: 1 / np.sqrt(v),
+            "sqrt": np.sqrt,
+            "tanh": np.tanh,
+        }[self.name](flushed)
+        return np.float32(found if ".ftz" not in self.opcode else np.where(np.abs(found) < TINY, np.float32(0) * found, found))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return tuple(cx.b.op(self.opcode, x) for x in cx.registers(call.positional[0]))

@@ -7,7 +7,8 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import PARTIAL
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import BF16, ELEMENTS, F16, F32, I32, U32, Elem, Scalar, Type, Value
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
+from cake_core.primitive.simulated import dtype_of
 from cake_core.ptx.builder import Builder, Operand, Vec
 from cake_math.operands import arguments, register_elem, register_shape
 
@@ -37,6 +38,8 @@ def _small_pairs(b: Builder, elem: Elem, quad: Operand) -> tuple[Operand, Operan
 
 _HALVES = {BF16: _bf16_halves, F16: _f16_halves}
 SMALL = (ELEMENTS["e4m3"], ELEMENTS["e5m2"])
+#: The largest finite value of each (PTX ISA, Alternate Floating-Point Data Formats).
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
 SMALL_CAPABILITY = "fp8_convert"
 _FROM_INTEGER = {I32: "cvt.rn.f32.s32", U32: "cvt.rn.f32.u32"}
 
@@ -83,12 +86,23 @@ def _need_small(call: Call, cx: CheckContext | None) -> None:
         )
 
 
+def rounded(x: object, elem: Elem) -> object:
+    """Values of a type, to the nearest, ties to even."""
+    import numpy as np
+
+    found = np.asarray(x).astype(dtype_of(elem))
+    return found if found.ndim else found[()]
+
+
 @frozen(kw_only=True)
 class ToF32(Function):
     """From bf16, f16, e4m3 and e5m2 exact, from integers rounded to nearest even; f32 stays as it is."""
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         return _argument(call, (BF16, F16, *SMALL, I32, U32, F32), F32, cx)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return rounded(cx.value(call.positional[0]), F32)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (a,) = call.positional
@@ -111,6 +125,9 @@ class ToPair(Function):
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         return _argument(call, (F32, self.elem, *(SMALL if self.elem == F16 else ())), self.elem, cx)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return rounded(cx.value(call.positional[0]), self.elem)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (a,) = call.positional
@@ -141,6 +158,15 @@ class ToSmall(Function):
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         return _argument(call, (F32, self.elem), self.elem, cx)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x = cx.value(call.positional[0])
+        if register_elem(call.positional[0].type) == self.elem:
+            return x
+        most = LARGEST[self.elem.name]
+        return rounded(np.clip(x, -most, most), self.elem)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (a,) = call.positional

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Builder, Operand
 from cake_math.operands import f32_result
 
@@ -30,6 +30,16 @@ class Erf(Function):
 
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 1)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x = np.float32(cx.value(call.positional[0]))
+        t = np.minimum(np.abs(x), np.float32(LARGEST))
+        p = np.float32(COEFFICIENTS[-1])
+        for c in reversed(COEFFICIENTS[:-1]):
+            p = np.float32(t * p + np.float32(c))
+        return np.copysign(np.float32(1) - np.exp2(t * p), x)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return tuple(_erf(cx.b, x) for x in cx.registers(call.positional[0]))

@@ -6,7 +6,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import F32, I32, U32, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Elements, Function, LowerContext, Special, Specials
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext, SimulateContext, Special, Specials
 from cake_core.ptx.builder import Operand
 from cake_math.masks import SUFFIX
 from cake_math.operands import arguments, common_elem, met
@@ -31,6 +31,14 @@ class Extreme(Function):
         elem = common_elem(call, (F32, I32, U32))
         level = max((a.type.level for a in call.positional if isinstance(a.type, Scalar)), default=Level.CTA)
         return result(elem, met(call), Scalar(elem, level))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x, y = cx.operands(*call.positional)
+        floats = common_elem(call, (F32, I32, U32)) == F32
+        of = {"min": (np.minimum, np.fmin), "max": (np.maximum, np.fmax)}[self.name][floats]
+        return of(np.float32(x), np.float32(y)) if floats else of(x, y)
 
     def each(self, call: Call, cx: LowerContext) -> Elements:
         x, y = cx.elements(*call.positional)

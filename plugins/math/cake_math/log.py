@@ -7,7 +7,7 @@ import math
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
 
@@ -16,6 +16,11 @@ from cake_math.operands import f32_result
 class Log(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 1)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        return np.log2(np.float32(cx.value(call.positional[0]))) * np.float32(math.log(2))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b

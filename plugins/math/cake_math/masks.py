@@ -13,7 +13,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import result
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import BOOL, F32, I32, U32, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Elements, Function, LowerContext
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Builder, Operand
 from cake_math.operands import arguments, common_elem, met, register_elem
 
@@ -37,6 +37,9 @@ class Compare(Function):
         arguments(call, 2)
         common_elem(call, (F32, I32, U32))
         return _mask(call)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return COMPARISONS[call.name][2](*cx.operands(*call.positional))
 
     def each(self, call: Call, cx: LowerContext) -> Elements:
         x, y = cx.elements(*call.positional)
@@ -66,6 +69,11 @@ class Both(Function):
         common_elem(call, (BOOL,))
         return _mask(call)
 
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        return (np.logical_or if self.stop else np.logical_and)(*cx.operands(*call.positional))
+
     def each(self, call: Call, cx: LowerContext) -> Elements:
         x, y = cx.elements(*call.positional)
         for a, other in ((x, y), (y, x)):
@@ -88,6 +96,11 @@ class Not(Function):
         arguments(call, 1)
         common_elem(call, (BOOL,))
         return _mask(call)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        return np.logical_not(*cx.operands(*call.positional))
 
     def each(self, call: Call, cx: LowerContext) -> Elements:
         (x,) = cx.elements(*call.positional)
@@ -115,6 +128,14 @@ class Where(Function):
         chosen = Call(call.function, (a, b), span=call.span)
         elem = common_elem(chosen, (F32, I32, U32))
         return result(elem, met(call), Scalar(elem, _level(call)))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        c, a, b = cx.operands(*call.positional)
+        floats = any(getattr(x.type, "elem", None) == F32 for x in call.positional[1:])
+        chosen = np.where(c, *((np.float32(a), np.float32(b)) if floats else (a, b)))
+        return chosen if chosen.ndim else chosen[()]
 
     def each(self, call: Call, cx: LowerContext) -> Elements:
         c, a, b = cx.elements(*call.positional)

@@ -6,7 +6,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.contraction import factors
 from cake_core.ir.nodes import Call, Expr, Float, Int
 from cake_core.ir.types import Type
-from cake_core.primitive import CheckContext, Elements, Function, LowerContext, Special, Specials
+from cake_core.primitive import CheckContext, Elements, Function, LowerContext, SimulateContext, Special, Specials
 from cake_core.ptx.builder import Builder, Operand
 from cake_math import integers
 from cake_math.operands import arithmetic_result, f32_result
@@ -51,6 +51,10 @@ class Multiply(Operator):
         (x, y), (a, b) = args, call.positional
         return _negated(x) | y if _below_zero(b) else x | _negated(y) if _below_zero(a) else x | y
 
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        x, y = cx.operands(*call.positional)
+        return x * y
+
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return tuple(cx.b.op("mul.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
 
@@ -59,6 +63,10 @@ class Multiply(Operator):
 class Divide(Function):
     def result(self, call: Call, cx: CheckContext) -> Type:
         return f32_result(call, 2)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        x, y = cx.operands(*call.positional)
+        return x / y
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return tuple(cx.b.op("div.rn.f32", x, y) for x, y in zip(*cx.broadcast(*call.positional), strict=True))
@@ -70,6 +78,14 @@ class Add(Operator):
 
     def special(self, call: Call, args: tuple[Specials, ...]) -> Specials:
         return _added(*args)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        left, right = call.positional
+        product, other = (factors(left), right) if factors(left) else (factors(right), left)
+        if product is None:
+            x, y = cx.operands(left, right)
+            return x + y
+        return fused(*cx.operands(*product, other))
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         left, right = call.positional
@@ -93,6 +109,19 @@ class Subtract(Operator):
         same = {Special.UNMASKED} if Special.LOWEST in x and Special.LOWEST in y else set()
         return _added(x, _negated(y)) | same
 
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        if len(call.positional) == 1:
+            return -cx.value(call.positional[0])
+        left, right = call.positional
+        if product := factors(left):
+            x, y, z = cx.operands(*product, right)
+            return fused(x, y, -z)
+        if product := factors(right):
+            x, y, z = cx.operands(*product, left)
+            return fused(-x, y, z)
+        x, y = cx.operands(left, right)
+        return x - y
+
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b
         if len(call.positional) == 1:
@@ -103,6 +132,14 @@ class Subtract(Operator):
         if product := factors(right):
             return tuple(b.op("fma.rn.f32", negate(b, x), y, z) for x, y, z in zip(*cx.broadcast(*product, left), strict=True))
         return tuple(b.op("sub.rn.f32", x, y) for x, y in zip(*cx.broadcast(left, right), strict=True))
+
+
+def fused(x: object, y: object, z: object) -> object:
+    """x * y + z of floats of 32 bits as fma has it, by 64 bits: the product is exact there. (The sum is rounded twice, which differs
+    from once only at ties of the second rounding.)"""
+    import numpy as np
+
+    return (np.multiply(x, y, dtype=np.float64) + z).astype(np.float32)
 
 
 def _below_zero(e: Expr) -> bool:

@@ -11,7 +11,7 @@ from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Option
 from cake_core.ir.tiles import level, place, widest
 from cake_core.ir.types import F32, Elem, Level, Scalar, Tile, Type, Value
-from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, WordSpec
+from cake_core.primitive import CheckContext, DeriveContext, Distribution, Form, Function, LowerContext, SimulateContext, WordSpec
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_memory import cache, flat
 from cake_memory.access import TILES, Guard, literal, vector
@@ -64,6 +64,12 @@ class Load(Function):
         by = widest(tile, run_of(cx.distribution, shape), vector_limit(cx.arch))
         check_registers(tile, by, call.span)
         return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        (tile,) = call.positional
+        fill = call.options.get("fill")
+        found = cx.read(tile, 0 if fill is None else literal(fill, tile.type.elem))
+        return found.reshape(-1) if call.options.get("flat") == Bool(True) else found
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (tile,) = call.positional

@@ -13,7 +13,7 @@ from cake_core.ir.places import fragments_in, root
 from cake_core.ir.plan import BufferPlan
 from cake_core.ir.tiles import declared, level, place, widest
 from cake_core.ir.types import Level, Scalar, Tile, Value
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.ptx.builder import Operand, Vec
 from cake_memory import cache, clip, matrix
 from cake_memory.access import TILES, Guard, both, in_register, literal, vector
@@ -106,6 +106,10 @@ class Store(Operation):
         divided = None if by is None or isinstance(op.value.type, Scalar) else "warp" if by == matrix.WORD else "thread"
         write = Access(target, Mode.WRITE, issuer=issuer, width=by.value if isinstance(by, Int) else None, divided=divided)
         return (*reads, write, *((OF_WARP,) if by == matrix.WORD else ()))
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        clip = op.words.get("clip")
+        cx.write(op.operands[0], cx.value(op.value), clip=None if clip is None else cx.value(clip))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (target,) = op.operands

@@ -15,7 +15,7 @@ from cake_core.ir.places import root
 from cake_core.ir.plan import BufferPlan
 from cake_core.ir.tiles import alignment, declared, level, place
 from cake_core.ir.types import Level
-from cake_core.primitive import CheckContext, Demand, Distribution, Form, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Demand, Distribution, Form, LowerContext, Operation, Parameter, SimulateContext
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 
 ROWS = 8  # of a matrix; also the rows after which a swizzle pattern repeats
@@ -72,6 +72,9 @@ class LdMatrix(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         read = Access(_bare(op.value), Mode.READ, divided=None if op.value.type.transposed else "warp")
         return (read, Access(op.operands[0], Mode.WRITE), OF_WARP)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.read(op.value))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         target, source = op.operands[0], op.value

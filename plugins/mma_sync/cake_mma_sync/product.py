@@ -9,7 +9,8 @@ from cake_core.ir.nodes import Attr, Binary, Expr, Name, Op
 from cake_core.ir.places import root
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import F32, Tile
-from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, SimulateContext
+from cake_core.primitive.factors import product
 from cake_core.ptx.builder import Reg, Vec
 
 BLOCK_M, BLOCK_N = 16, 8  # rows and columns of one instruction
@@ -102,6 +103,11 @@ class MmaSync(Operation):
         d = op.operands[0]
         reads = (*_factors(op), d) if op.arrow == "+=" else _factors(op)
         return (*(Access(x, Mode.READ) for x in reads), Access(d, Mode.WRITE), OF_WARP)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        d = op.operands[0]
+        found = product(op, cx)
+        cx.write(d, found + cx.read(d) if op.arrow == "+=" else found)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         """Depth outermost, so that no instruction waits for the one before it; a row of blocks goes there and back, so that neighbours

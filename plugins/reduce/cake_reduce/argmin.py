@@ -14,7 +14,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import PART
 from cake_core.ir.nodes import Call, Expr, Tuple
 from cake_core.ir.types import F32, I32, Type, Values
-from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction
+from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction, SimulateContext
 from cake_core.ptx.builder import Operand, Reg
 from cake_reduce.fold import rows_of
 from cake_reduce.network import in_order
@@ -38,6 +38,18 @@ class ArgMin(Reduction):
         along(call, pair.items[1], rows, I32, PART)
         indices(call, x, idx, I32)
         return Values((row_tile(F32, rows, "min"), row_tile(I32, rows, PART)))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        _, pair, x, idx = call.positional
+        best, at = cx.value(pair)
+        keys, places = np.broadcast_arrays(*cx.operands(x, idx))
+        keys = np.where(np.isnan(keys), np.inf, keys)
+        order = np.lexsort((places, keys), axis=1)[:, :1]
+        key, place = (np.take_along_axis(v, order, axis=1)[:, 0] for v in (keys, places))
+        wins = key < best
+        return np.where(wins, key, best).astype(np.float32), np.where(wins, place, at).astype(np.int32)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         """Three instructions an element. Where indices are constants away from one base, what is kept meanwhile is the distance.
@@ -77,6 +89,9 @@ class RowArgMin(Function):
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return rows_of([of(e) for e in call.positional])
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return cx.value(call.positional[1])
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         best, at = call.positional

@@ -10,7 +10,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import State, Type, Value
-from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction
+from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction, SimulateContext
 from cake_core.primitive.distributions import along
 from cake_core.ptx.builder import Operand
 
@@ -47,6 +47,9 @@ class Fold(Function):
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return rows_of([of(e) for e in call.positional])
 
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return cx.reduction(call.positional[0].id).simulate(call, cx)
+
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return self._reduction(call, cx).lower(call, cx)
 
@@ -71,6 +74,9 @@ class Merge(Function):
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return of(call.positional[0])
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return cx.value(call.positional[0])
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return cx.reduction(call.positional[0].type.elem.type).merge(call, cx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cake_core.diagnostics import fail
 from cake_core.effects import OF_WARP, Effect
@@ -11,11 +12,14 @@ from cake_core.ir.contraction import factors
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import F32, Type
-from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction
+from cake_core.primitive import CheckContext, Distribution, Function, LowerContext, Reduction, SimulateContext
 from cake_core.ptx.builder import Operand, Reg
 from cake_reduce.fold import rows_of
 from cake_reduce.operands import count, tile
 from cake_reduce.rows import by_row, distances, from_lane, known, register, row_tile
+
+if TYPE_CHECKING:
+    import numpy
 
 #: Chains that a lane combines a row in: its 1st, 3rd, .. and its 2nd, 4th, .. element, then the two.
 CHAINS = 2
@@ -31,6 +35,15 @@ class Simple(Reduction):
         _, x = count(call, 2, "one register tile")
         tile(call, x)
         return row_tile(F32, x.type.shape[0], self.name)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        return self.of_rows(cx.value(call.positional[1]))
+
+    def of_rows(self, x: numpy.ndarray) -> numpy.ndarray:
+        """Each row's elements combined, in whichever order."""
+        import numpy as np
+
+        return {"sum": np.sum, "max": np.fmax.reduce, "min": np.fmin.reduce}[self.name](x, axis=1).astype(np.float32)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return self.of_lane(call.positional[1], cx)
@@ -92,6 +105,10 @@ class OfRow(Function):
 
     def lies(self, call: Call, of: Callable[[Expr], Distribution | None]) -> Distribution | None:
         return rows_of([of(call.positional[0])])
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        x = cx.value(call.positional[0])
+        return x if x.ndim == 1 else self.of.of_rows(x)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (x,) = call.positional

@@ -14,7 +14,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.elementwise import is_register_tile
 from cake_core.ir.nodes import Call, Expr, TypeExpr
 from cake_core.ir.types import F32, I32, Elem, State, Type, Value
-from cake_core.primitive import CheckContext, Elements, FragmentType, LowerContext
+from cake_core.primitive import CheckContext, Elements, FragmentType, LowerContext, SimulateContext
 from cake_core.ptx.builder import Builder, Operand, Reg
 from cake_reduce.network import List, insert, insert_in_order, merged
 from cake_reduce.operands import count, indices, tile, what
@@ -75,6 +75,20 @@ class TopK(FragmentType):
             raise fail("type/shape", f"the state has {t.shape[0]} rows, the tile {rows}", x.span)
         indices(call, x, idx, I32)
         return Value(t.elem, tuple(t.shape), "row", self.name)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        _, best, x, idx = call.positional
+        state, k = cx.value(best), best.type.elem.args[0]
+        keys, places = np.broadcast_arrays(*cx.operands(x, idx))
+        rows = state["key"].shape[0]
+        keys, places = keys.reshape(rows, -1), places.reshape(rows, -1)
+        taken = keys < np.inf
+        keys = np.concatenate([state["key"], np.where(taken, keys, np.inf)], axis=1)
+        places = np.concatenate([state["val"], np.where(taken, places, -1)], axis=1)
+        order = np.lexsort((places, keys), axis=1)[:, :k]
+        return {"key": np.take_along_axis(keys, order, axis=1).astype(np.float32), "val": np.take_along_axis(places, order, axis=1).astype(np.int32)}
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         _, best, x, idx = call.positional

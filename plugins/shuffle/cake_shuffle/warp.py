@@ -8,7 +8,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call
 from cake_core.ir.places import fragments_in
 from cake_core.ir.types import F32, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Operand, Reg
 from cake_shuffle.chain import ADD, argument, combined
 
@@ -44,6 +44,13 @@ class OverWarp(Function):
 
     def effects(self, call: Call) -> tuple[Effect, ...]:
         return (OF_WARP,)
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x = cx.lanes(call.positional[0]).astype(np.float32).reshape(cx.warps, -1)
+        found = {"warpsum": np.sum, "warpmax": np.max, "warpmin": np.min}[self.name](x, axis=1, keepdims=True)
+        return found if cx.warps > 1 else found[0, 0]
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         b = cx.b

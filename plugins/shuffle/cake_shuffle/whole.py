@@ -7,7 +7,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.places import fragments_in, names
 from cake_core.ir.types import F32, Level, Scalar, Type
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Operand
 from cake_shuffle.chain import ADD, argument, combined
 
@@ -33,6 +33,12 @@ class Whole(Function):
                 fix=f"store `{self.warp}(..)` to one element a warp of a shared buffer, `sync`, and take `{self.name}(load(..))` of it",
             )
         return Scalar(F32, max(Level.INSTANCE, _level(a)))
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        x = np.float32(cx.value(call.positional[0]))
+        return {"sum": np.sum, "maximum": np.max, "minimum": np.min}[self.name](x)
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         return (combined(cx, call.positional[0], self.opcode),)

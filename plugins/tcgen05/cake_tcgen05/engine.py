@@ -24,3 +24,12 @@ def cta_group(cx: Paired) -> str:
     """`.cta_group` of every statement of a kernel: one engine, or that of a pair. A kernel has one kind (PTX ISA, tcgen05,
     CTA pair; ptxas refuses a mix), so the cluster clause decides."""
     return f"cta_group::{2 if cx.pair else 1}"
+
+
+class Ranked(Paired, Protocol):
+    cta: int
+
+
+def ctas(cx: Ranked) -> tuple[int, ...]:
+    """Ranks of the CTAs that a statement of the engine serves: the executing one, or both of its pair."""
+    return (cx.cta & ~1, cx.cta | 1) if cx.pair else (cx.cta,)

@@ -10,7 +10,7 @@ from cake_core.effects import OF_WARP, Access, Attribute, Effect, Free, Mode, Re
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Int, Op
 from cake_core.ir.types import U32
-from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.ptx.builder import Addr
 from cake_tcgen05.engine import CAPABILITIES, cta_group
 
@@ -56,6 +56,9 @@ class Alloc(Operation):
 
     def effects(self, op: Op) -> tuple[Effect, ...]:
         return (Reserve(columns_of(op)), Access(op.operands[0], Mode.WRITE), OF_WARP)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], 0)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         where = Addr(cx.shared_address(op.operands[0]))

@@ -9,7 +9,7 @@ from cake_core.effects import Access, ByCommit, Effect, Issuer, Mode, Proxy
 from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Int, Name, Op, Unary
 from cake_core.ir.places import place_of, root
-from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.primitive.factors import (
     Factor,
     check_agreement,
@@ -28,6 +28,7 @@ from cake_tcgen05.descriptor import descriptor
 from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, cta_group
 from cake_tcgen05.instruction import KINDS, STEP_BYTES, Kind, instruction_descriptor, kind_of
 from cake_tcgen05.scales import check_scales
+from cake_tcgen05.simulated import products
 
 MOST_N = 256
 #: N in steps that every kind takes at M = 128, and at M = 256 in a pair (PTX ISA, tcgen05.mma, table of shapes; CUTLASS,
@@ -115,6 +116,13 @@ class Mma(Operation):
         onto = None if init is None else Unary("not", init, span=init.span, type=init.type)
         accumulates = (Access(d, Mode.READ, Proxy.TENSOR, done, Issuer.LEADER, when=onto),) if op.arrow == "+=" else ()
         return (*reads, *scales, *accumulates, Access(d, Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER))
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        d = op.operands[0]
+        init = op.words.get("init")
+        fresh = op.arrow == "=" or init is not None and bool(cx.value(init))
+        for cta, found in products(op, cx):
+            cx.write(d, found if fresh else found + cx.read(d, cta=cta), cta=cta)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, (a_side, b_side) = cx.b, factors(op)

@@ -18,7 +18,7 @@ from cake_core.ir.nodes import Expr, Int, Name, Op
 from cake_core.ir.places import fragments_in, place_of, root
 from cake_core.ir.plan import warp_grid
 from cake_core.ir.types import Scalar, Tile
-from cake_core.primitive import CheckContext, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, LowerContext, Operation, Parameter, SimulateContext
 from cake_core.ptx.builder import Addr, Operand, Reg, Vec
 from cake_tcgen05.engine import CAPABILITIES, LANES
 from cake_tcgen05.layout import LAYOUT
@@ -152,6 +152,9 @@ class Load(Operation):
             OF_WARP,
         )
 
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.read(op.value))
+
     def lower(self, op: Op, cx: LowerContext) -> None:
         registers = cx.registers(op.operands[0])
         for what, vector, at in moves(cx, op.value, registers):
@@ -186,6 +189,9 @@ class Store(Operation):
     def effects(self, op: Op) -> tuple[Effect, ...]:
         reads = tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         return (*reads, Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, InGroup(STORES)), CommitGroup(STORES), OF_WARP)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.value(op.value))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         registers = tuple(

@@ -14,12 +14,12 @@ from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Expr, Int, Op
 from cake_core.ir.places import place_of, root
 from cake_core.ir.types import Tile
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext
 from cake_core.primitive.factors import Factor, advanced
 from cake_core.primitive.signals import handed
 from cake_core.ptx.builder import Addr
 from cake_tcgen05.descriptor import VERSION
-from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALES, cta_group
+from cake_tcgen05.engine import CAPABILITIES, COMMIT, LANES, SCALE_LANES, SCALES, cta_group, ctas
 from cake_tcgen05.instruction import SCALE_TYPES, Kind
 
 BLOCK = (32, 16)
@@ -92,6 +92,12 @@ class Copy(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.TENSOR, done, Issuer.LEADER),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        target = op.operands[0]
+        for cta in ctas(cx):
+            blocks = cx.read(op.value, cta=cta).reshape(-1, SCALE_LANES, LANES // SCALE_LANES, SCALES)
+            cx.write(target, blocks.transpose(0, 2, 1, 3).reshape(target.type.shape), cta=cta)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         to, b = op.operands[0], cx.b

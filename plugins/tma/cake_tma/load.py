@@ -8,7 +8,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.build import by_leader, words
 from cake_core.ir.nodes import Block, Expr, Int, Name, Op, Words
 from cake_core.ir.places import root
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, WordSpec
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext, WordSpec
 from cake_core.primitive.signals import check_rank, handed
 from cake_core.ptx.builder import Addr
 from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
@@ -77,6 +77,9 @@ class Load(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, done, Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, done, Issuer.LEADER),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.read(op.value))
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         b, shared, mask = cx.b, op.operands[0], op.words.get("mask")

@@ -11,7 +11,8 @@ from cake_core.ir.nodes import Block, Int, Op
 from cake_core.ir.places import root
 from cake_core.ir.tiles import place, range_of
 from cake_core.ir.types import BF16, F16, F32, I32, U32, Elem
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext
+from cake_core.primitive.simulated import combining
 from cake_core.ptx.builder import Addr
 from cake_tma.copy import Copy, check, copy_of, demand, split, swizzle_of
 from cake_tma.instruction import map_operand
@@ -69,6 +70,9 @@ class Store(Operation):
             Access(op.value, Mode.READ, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
             Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=combines, scope="gpu" if combines else None),
         )
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        cx.write(op.operands[0], cx.read(op.value), combine=combining(self.reduction) if self.reduction is not None else None)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         tensor, shared = op.operands[0], op.value

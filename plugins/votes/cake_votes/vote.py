@@ -7,7 +7,7 @@ from cake_core.effects import OF_WARP, Effect
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Call, Expr
 from cake_core.ir.types import BOOL, U32, Elem, Level, Scalar, Type, Value
-from cake_core.primitive import CheckContext, Function, LowerContext
+from cake_core.primitive import CheckContext, Function, LowerContext, SimulateContext
 from cake_core.ptx.builder import Operand, Reg
 
 ALL_LANES = -1
@@ -44,6 +44,16 @@ class Vote(Function):
     @property
     def gives(self) -> Elem:
         return U32 if self.opcode.endswith("b32") else BOOL
+
+    def simulate(self, call: Call, cx: SimulateContext) -> object:
+        import numpy as np
+
+        held = cx.lanes(call.positional[0]).astype(np.bool_)
+        if self.name == "vote.ballot":
+            found = (held[:, :, 0].astype(np.int64) << np.arange(32)).sum(axis=1, keepdims=True)
+        else:
+            found = (np.any if self.fold == "or" else np.all)(held.reshape(cx.warps, -1), axis=1, keepdims=True)
+        return found if cx.warps > 1 else found[0, 0].item()
 
     def lower(self, call: Call, cx: LowerContext) -> tuple[Operand, ...]:
         (a,) = call.positional

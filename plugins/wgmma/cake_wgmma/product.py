@@ -8,7 +8,7 @@ from cake_core.frozen import frozen
 from cake_core.ir.build import op as statement
 from cake_core.ir.nodes import Block, Name, Op
 from cake_core.ir.places import root
-from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter
+from cake_core.primitive import CheckContext, Demand, DeriveContext, Form, LowerContext, Operation, Parameter, SimulateContext
 from cake_core.primitive.factors import (
     Factor,
     check_agreement,
@@ -18,6 +18,7 @@ from cake_core.primitive.factors import (
     demands,
     factors,
     part,
+    product,
     swizzle_of,
 )
 from cake_core.ptx.builder import Operand as PtxOperand
@@ -94,6 +95,11 @@ class Wgmma(Operation):
         d = op.operands[0]
         accumulates = (Access(d, Mode.READ, Proxy.GENERIC, group, Issuer.WARPGROUP),) if op.arrow == "+=" else ()
         return (*reads, *accumulates, Access(d, Mode.WRITE, Proxy.GENERIC, group, Issuer.WARPGROUP), OF_WARPGROUP)
+
+    def simulate(self, op: Op, cx: SimulateContext) -> None:
+        d = op.operands[0]
+        found = product(op, cx)
+        cx.write(d, found + cx.read(d) if op.arrow == "+=" else found)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         (m, n), (a, b) = op.operands[0].type.shape, factors(op)

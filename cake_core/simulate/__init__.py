@@ -1,0 +1,6 @@
+"""The simulator: a derived kernel executed on data, by the event machine and each primitive's `simulate`."""
+
+from cake_core.simulate.launch import SCHEDULES, Plot, Simulator
+from cake_core.simulate.memory import Block
+
+__all__ = ["SCHEDULES", "Block", "Plot", "Simulator"]
