@@ -16,10 +16,10 @@ import numpy as np
 from cake_core.emulate.code import Code, compiled
 from cake_core.emulate.grid import MOST, SHARED_AT, Grid
 from cake_core.emulate.memory import Memory
-from cake_core.emulate.outcome import Finding
+from cake_core.emulate.outcome import Finding, Unsupported
 from cake_core.emulate.turns import Turns
 from cake_core.ptx.emulated import Emulated, TiledMap
-from cake_core.ptx.reader import Entry, read
+from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
 
 #: Global memory starts here; between allocations lies what belongs to nobody.
 FIRST, ALIGN, GAP = 0x7F00_0000_0000, 256, 1 << 16
@@ -113,7 +113,7 @@ class Program:
         resident: int | None = None,
         most: int = MOST,
     ) -> Grid:
-        """Run a grid to its end. `params`: bytes of the parameters as `Code.params` lays them out; `resident`: clusters at once."""
+        """Run a grid to its end; raises Unsupported where an instruction's execution fails. `params`: bytes of the parameters as `Code.params` lays them out; `resident`: clusters at once."""
         for memory in device.memories.values():
             if memory.shadow is not None:
                 memory.shadow.clear()
@@ -122,7 +122,15 @@ class Program:
             grid.findings.add(Finding("emulate/operand", f"a launch of {block} threads; the kernel is for {wanted} (.reqntid)"))
             return grid
         size = cluster[0] * cluster[1] * cluster[2]
-        grid.run(resident if resident is not None else max(device.multiprocessors // size, 1))
+        grid.directives = self.entry.directives
+        try:
+            grid.run(resident if resident is not None else max(device.multiprocessors // size, 1))
+        except (Unsupported, PtxSyntaxError):
+            raise
+        except Exception as error:  # a plugin's function that fails at what it is given
+            line = grid.now.line if grid.now is not None else 0
+            opcode = next((s.opcode for s in self.entry.body if isinstance(s, Statement) and s.line == line), "?")
+            raise Unsupported(line, opcode, f"its execution fails: {type(error).__name__}: {error}") from error
         return grid
 
 

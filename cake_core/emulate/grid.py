@@ -144,6 +144,8 @@ class Grid:
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
         self.kept: dict[Hashable, Any] = {}
         self.listeners: list[Callable] = []
+        self.directives: tuple[str, ...] = ()  # of the entry, as written
+        self.now: Lanes | JobAgent | None = None  # who is executing
 
     @property
     def multiprocessors(self) -> int:
@@ -215,6 +217,7 @@ class Grid:
             job.seen.join(self.last[key])
         clock = self._job_clock(job)
         agent = JobAgent(job.cta, clock, job.line, job.what, job.proxy == "async")
+        self.now = agent
         job.work(agent)
         job.done, job.stamp = True, agent.release()
         if self.races:
@@ -285,6 +288,7 @@ class Grid:
                 break
             went = True
             lanes = ready[0] if len(ready) == 1 else min(ready, key=lambda s: s.block)
+            self.now = lanes
             budget = lanes.run(blocks, budget)
         return went
 

@@ -211,6 +211,10 @@ class Lanes(Agent, Protocol):
     def barrier(self, address: int) -> Barrier:
         """The barrier object at a shared address of the cluster's window."""
 
+    def met(self, mask: int | None = None) -> None:
+        """The lanes of `mask` (None: all that have not ended) are here: what each of them did is ordered in front of what each will do. `Coder.meets`
+        lets lanes meet, and orders no accesses."""
+
     def wait(self, ready: Callable[[], bool], what: str, after: Callable[[], None] | None = None) -> Wait:
         """For a step to return. With `after` the step has begun what it does: it is not executed again, and `after` is called when it is ready."""
 
@@ -267,6 +271,7 @@ class TiledMap:
 class Launch(Protocol):
     grid: tuple[int, int, int]
     cluster: tuple[int, int, int]
+    directives: Sequence[str]  # of the entry, as written: `.maxnreg 64`
 
     def map(self, address: int) -> TiledMap | None:
         """The tensor map at an address: of a parameter, or encoded into global memory."""
