@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """The number and the count of an agent, and what it has seen. `synced`: accesses up to this count are ordered among all lanes."""
+    """The number and the count of an agent, and what it has seen. `synced`: accesses up to this count are ordered among all lanes;
+    `pairs[i, j]`: those of lane j up to it in front of what lane i does next, where some lanes have met since."""
 
-    __slots__ = ("count", "id", "synced", "vector")
+    __slots__ = ("count", "id", "pairs", "synced", "vector")
 
     def __init__(self, id: int) -> None:
         self.id, self.count, self.synced, self.vector = id, 1, 0, Vector()
+        self.pairs: np.ndarray | None = None
 
 
 class Agent:
@@ -55,8 +57,7 @@ class Agent:
     def fence(self, kind: str) -> None:
         if self.grid.races:
             c = self.clock
-            c.vector.tell(c.id, c.count)
-            c.vector.fence(kind)
+            c.vector.fence(kind, c.id, c.count)
             c.count += 1
 
     def fault(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> Fault:

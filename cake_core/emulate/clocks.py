@@ -57,9 +57,13 @@ class Vector:
         self.known[agent] = max(self.known[agent], count)
         self._prune()
 
-    def fence(self, kind: str) -> None:
+    def fence(self, kind: str, agent: int, count: int) -> None:
+        """By an agent whose own accesses up to `count` are in front of it. Of a warp all lanes are taken for those that fence; which of their accesses are
+        in front of what comes next, `known` and `lanes` say."""
         for order in FENCES.get(kind, ()):
-            self.ordered[order] = _join(self.ordered[order], self.known)
+            vector = _grown(_join(self.ordered[order], self.known), agent)
+            vector[agent] = max(vector[agent], count)
+            self.ordered[order] = vector
         if kind == "tensor_after":
             self.ordered["tensor"] = _join(self.ordered["tensor"], self.ordered["tensor_out"])
 

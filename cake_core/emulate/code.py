@@ -324,13 +324,10 @@ def _meeting(step: Step, mask: Callable[[Lanes], int] | None) -> Step:
     def meet(lanes: Lanes):
         if mask is None:
             if lanes.full or not lanes.missing(None):
-                lanes.met()
                 return step(lanes)
             return lanes.wait(lambda: not lanes.missing(None), "the other lanes of its warp, which execute this together")
         wanted = mask(lanes)
         if not lanes.missing(wanted):
-            if wanted == 0xFFFFFFFF:
-                lanes.met()
             return step(lanes)
         if gone := wanted & ~lanes.alive:
             raise lanes.fault("emulate/divergent", f"its mask {wanted:#x} names lanes that have ended: {gone:#x}")

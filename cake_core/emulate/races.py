@@ -82,7 +82,10 @@ class Shadow:
             self._race(agent, int(words[late][0]) >> AGENT, does, "wrote")
             return
         if lanes is not None and mine.any():
-            others = mine & (counts > clock.synced) & ((words & LANE) != _along(lanes, words))
+            who = _along(lanes, words)
+            others = mine & (counts > clock.synced) & ((words & LANE) != who)
+            if clock.pairs is not None:
+                others &= counts > clock.pairs[who, words & LANE]
             if strong:
                 others &= words >> STRONG & 1 == 0
             if others.any():
@@ -105,7 +108,10 @@ class Shadow:
                 continue
             late = words >> COUNT - 2 > most
             if mine:
-                late &= (words & LANE) != _along(lanes, words)
+                who = _along(lanes, words)
+                late &= (words & LANE) != who
+                if clock.pairs is not None:
+                    late &= words >> COUNT - 2 > clock.pairs[who, words & LANE]
             if strong:
                 late &= words >> STRONG - 2 & 1 == 0
             if not late.any():

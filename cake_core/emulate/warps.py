@@ -103,11 +103,41 @@ class Lanes(Agent):
         wanted = self.own.alive if mask is None else mask
         return wanted & ~_mask(self.active)
 
-    def met(self) -> None:
-        """All lanes of the warp are here: what each did is ordered in front of what each will do."""
+    def met(self, mask: int | None = None) -> None:
         c = self.clock
-        c.synced = c.count
+        if mask is None or not self.own.alive & ~mask:
+            c.synced, c.pairs = c.count, None
+        elif self.grid.races:
+            members = mask >> _NUMBERS & 1 == 1
+            pairs = self._pairs()
+            told = pairs[members].max(axis=0)
+            told[members] = c.count
+            pairs[members] = told
         c.count += 1
+
+    def _pairs(self) -> np.ndarray:
+        c = self.clock
+        if c.pairs is None:
+            c.pairs = np.zeros((LANES, LANES), np.int64)
+        return c.pairs
+
+    def acquire(self, stamp: Vector | None) -> None:
+        """What it tells of this warp's own lanes is ordered in front of these lanes too."""
+        if stamp is None:
+            return
+        c = self.clock
+        c.vector.join(stamp)
+        own = int(stamp.known[c.id]) if c.id < len(stamp.known) else 0
+        if own > c.synced:
+            if not self.missing(None):
+                c.synced = own
+            else:
+                pairs = self._pairs()
+                pairs[self.active] = np.maximum(pairs[self.active], own)
+        count, mask = stamp.lanes.get(c.id, (0, 0))
+        if count > c.synced:
+            pairs, told = self._pairs(), np.where(mask >> _NUMBERS & 1, count, 0)
+            pairs[self.active] = np.maximum(pairs[self.active], told)
 
     def _tell(self, stamp: Vector) -> None:
         c = self.clock

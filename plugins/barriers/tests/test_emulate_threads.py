@@ -128,6 +128,25 @@ def test_lanes_of_a_warp_meet_before_they_see_each_other(run):
     assert (done.findings, done["D"].tolist()) == ([], [(n + 1) % 32 for n in range(32)])
 
 
+def test_other_ways_of_lanes_to_meet(run):
+    """A barrier of the CTA, arrivals and a wait of all lanes, and a meeting of half a warp order lanes; an election and an arrival do not."""
+    init = "setp.eq.u32 %p0, %t, 0;\n@%p0 mbarrier.init.shared::cta.b64 [%s+512], 32;\nbar.sync 0;\n"
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [%s+512];\n"
+    wait = "AGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [%s+512], 0;\n@!%p3 bra AGAIN;\n"
+    for meet in ("bar.sync 1;", arrive + wait, "barrier.cluster.arrive;\nbarrier.cluster.wait;"):
+        assert run(init + STORE + meet + "\n" + LOAD.format(by=1), out(32)).findings == [], meet
+    for none in ("elect.sync _|%p2, -1;", arrive, "bar.arrive 1, 64;", "barrier.cluster.arrive;"):
+        assert "emulate/race" in run(init + STORE + none + "\n" + LOAD.format(by=1), out(32)).codes, none
+
+
+@pytest.mark.parametrize(("by", "fits"), [(2, True), (16, False)])
+def test_half_a_warp_meets(run, by, fits):
+    """Lanes that differ in `by`: of one half, and of both."""
+    load = LOAD.replace("add.u32 %r3, %t, {by};\nrem.u32 %r3, %r3, %r2;", f"xor.b32 %r3, %t, {by};")
+    halves = "setp.lt.u32 %p0, %t, 16;\n@!%p0 bra HIGH;\nbar.warp.sync 65535;\nbra BOTH;\nHIGH:\nbar.warp.sync 4294901760;\nBOTH:\n"
+    assert run(STORE + halves + load, out(32)).codes == ([] if fits else ["emulate/race"])
+
+
 @pytest.mark.parametrize(("mask", "who", "leader"), [("-1", "0", 0), ("4294967295", "0", 0), ("65520", "4080", 4), ("2147483648", "1", 31)])
 def test_the_lowest_lane_of_a_mask_is_elected_each_time(run, mask, who, leader):
     lanes = int(mask) & 0xFFFFFFFF
@@ -185,6 +204,13 @@ def test_stores_reach_engines_through_a_fence_of_the_proxy(run, fence, fits):
     done = run(SENT.format(fence=fence), out(32), block=32)
     assert done.codes == ([] if fits else ["emulate/missing-fence"])
     assert done["D"].tolist() == list(range(32))
+
+
+def test_a_fence_of_one_lane_orders_no_accesses_of_others(run):
+    """Lane 0 fences and copies what all lanes stored: behind a barrier the fence is enough; without one the lanes are in a race with the engine."""
+    one = "setp.eq.u32 %p0, %t, 0;\n@!%p0 ret;\nfence.proxy.async;\n" + SENT[SENT.index("cp.async.bulk.global") :]
+    assert run(STORE + "bar.sync 0;\n" + one, out(32)).findings == []
+    assert run(STORE + one, out(32)).codes == ["emulate/race"]
 
 
 def test_a_fence_orders_around_relaxed_flags(run):

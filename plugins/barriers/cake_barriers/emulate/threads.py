@@ -108,10 +108,7 @@ def warp(s: Statement, c: Coder) -> Step:
     c.meets(mask)
     members = _members(c, mask)
 
-    def step(lanes: Lanes) -> None:
-        members(lanes)
-
-    return step
+    return lambda lanes: lanes.met(members(lanes))
 
 
 def elect(s: Statement, c: Coder) -> Step:
