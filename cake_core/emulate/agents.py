@@ -8,6 +8,8 @@ from cake_core.emulate.clocks import Vector
 from cake_core.emulate.outcome import Fault, Finding
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cake_core.emulate.grid import Cta
 
 
