@@ -138,7 +138,7 @@ class Grid:
         self.findings = Findings()
         self.progress = self.executed = 0
         self.names: list[str] = ["nobody"]
-        self.jobs = np.zeros(64, bool)  # by number of agent: of an engine
+        self.jobs = np.zeros(64, bool)  # by number of agent: whether it accesses memory as engines do
         self.free: list[Clock] = []  # clocks of jobs that are over
         self.queues: dict[Hashable, deque[Job]] = {}
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
@@ -168,14 +168,14 @@ class Grid:
         """A number for a job: one that was a job's which this one knows of, so that who knows this one knows that one too."""
         if not self.races:
             return Clock(0)
-        known = job.seen.known
+        known, engine = job.seen.known, job.proxy == "async"
         for n, clock in enumerate(self.free):
-            if clock.id < len(known) and known[clock.id] >= clock.count - 1:  # all that it has told
+            if self.jobs[clock.id] == engine and clock.id < len(known) and known[clock.id] >= clock.count - 1:  # all that it has told
                 del self.free[n]
                 self.names[clock.id] = job.what
                 break
         else:
-            clock = self.clock(job.what, True)
+            clock = self.clock(job.what, engine)
         clock.vector = job.seen
         return clock
 

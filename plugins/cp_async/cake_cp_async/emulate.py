@@ -1,7 +1,8 @@
 """Copies by threads from global to shared memory (PTX ISA, Data Movement and Conversion Instructions: Non-bulk copy).
 
 They access memory as threads do (generic proxy). Copies are unordered among themselves: those of one instruction are one job, others take effect
-before or after it as it comes. Groups are kept for each thread.
+before or after it as it comes. Groups are kept for each thread; what a lane has waited for all lanes of its warp are taken to see, while the ISA
+lets them see it behind a barrier.
 """
 
 from __future__ import annotations

@@ -104,11 +104,8 @@ def warp(s: Statement, c: Coder) -> Step:
     """`bar.warp.sync membermask`: the lanes of the mask meet, and see what each of them has done."""
     if s.words[2:] != ("sync",):
         raise c.unsupported(f"'.{'.'.join(s.words[1:])}'")
-    mask = s.operands[0]
-    c.meets(mask)
-    members = _members(c, mask)
-
-    return lambda lanes: lanes.met(members(lanes))
+    c.meets(s.operands[0])
+    return lambda lanes: lanes.met(mask_of(lanes.active))
 
 
 def elect(s: Statement, c: Coder) -> Step:
@@ -118,12 +115,10 @@ def elect(s: Statement, c: Coder) -> Step:
         raise c.unsupported(f"'.{'.'.join(s.words[1:])}'")
     pair, mask = s.operands
     c.meets(mask)
-    members = _members(c, mask)
     number = None if pair.first == "_" else c.result(pair.first, "b32")
     leads = c.result(pair.second, "pred")
 
     def step(lanes: Lanes) -> None:
-        members(lanes)
         if number is not None:
             number(lanes, np.full(LANES, lanes.first, np.uint32))
         mine = np.zeros(LANES, bool)
@@ -131,17 +126,3 @@ def elect(s: Statement, c: Coder) -> Step:
         leads(lanes, mine)
 
     return step
-
-
-def _members(c: Coder, mask: Operand):
-    """Checks that each lane that executes it is in its mask, and that the masks are one; gives the mask."""
-    masks = c.source(mask, "b32")
-
-    def check(lanes: Lanes) -> int:
-        value = lanes.uniform(masks(lanes)) & 0xFFFFFFFF
-        if value != 0xFFFFFFFF and (outside := mask_of(lanes.active) & ~value):
-            lane = (outside & -outside).bit_length() - 1
-            raise lanes.fault("emulate/operand", f"lane {lane} is not in the mask {hex(value)}", why="PTX ISA: otherwise the behaviour is undefined")
-        return value
-
-    return check
