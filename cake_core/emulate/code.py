@@ -14,6 +14,7 @@ import numpy as np
 
 from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
+from cake_core.emulate.together import together
 from cake_core.ptx.emulated import LANES, TYPES, Emulated, Step
 from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement
 
@@ -84,7 +85,8 @@ class Coder:
         self.held: frozenset[tuple[int, int]] = frozenset()  # registers that engines may have, and the lines that give them
         self.holders: set[int] = set()
         self.watched = watched
-        self._meets: Callable[[Lanes], int] | None | bool = False
+        self._meets: Callable[[Lanes], np.ndarray] | int | None | bool = False
+        self._without_ended = False
         self.found: dict[str, Emulated] = {}
 
     # --- ptx.emulated.Coder
@@ -129,14 +131,14 @@ class Coder:
 
         return watched
 
-    def meets(self, mask: Operand | None = None) -> None:
+    def meets(self, mask: Operand | None = None, without_ended: bool = False) -> None:
+        self._without_ended = without_ended
         if mask is None:
             self._meets = None
         elif (fixed := self.constant(mask)) is not None:
-            self._meets = lambda lanes: fixed & 0xFFFFFFFF
+            self._meets = fixed & 0xFFFFFFFF
         else:
-            get = self.source(mask, "b32")
-            self._meets = lambda lanes: lanes.uniform(get(lanes))
+            self._meets = self.source(mask, "b32")
 
     def source(self, operand: Operand, type: str) -> Callable[[Lanes], np.ndarray]:
         dtype = self._dtype(type)
@@ -290,7 +292,7 @@ class Coder:
             raise Unsupported(s.line, s.opcode, f"'{emulated.make}' fails at it: {type(error).__name__}: {error}") from error
         waits = emulated.waits or self._meets is not False
         if self._meets is not False:
-            made = _meeting(made, self._meets)
+            made = together(made, self._meets, self._without_ended)
         if s.guard is not None:
             made = self._guarded(made, s)
         return made, waits
@@ -318,22 +320,6 @@ def _index(rows: list[int]):
     if rows == list(range(rows[0], rows[0] + len(rows))):
         return slice(rows[0], rows[0] + len(rows))
     return np.array(rows)
-
-
-def _meeting(step: Step, mask: Callable[[Lanes], int] | None) -> Step:
-    def meet(lanes: Lanes):
-        if mask is None:
-            if lanes.full or not lanes.missing(None):
-                return step(lanes)
-            return lanes.wait(lambda: not lanes.missing(None), "the other lanes of its warp, which execute this together")
-        wanted = mask(lanes)
-        if not lanes.missing(wanted):
-            return step(lanes)
-        if gone := wanted & ~lanes.alive:
-            raise lanes.fault("emulate/divergent", f"its mask {wanted:#x} names lanes that have ended: {gone:#x}")
-        return lanes.wait(lambda: not lanes.missing(wanted), f"the lanes {wanted:#x} of its warp, which execute this together")
-
-    return meet
 
 
 def _constant(value: float, type: str, dtype: np.dtype) -> np.ndarray:

@@ -94,8 +94,10 @@ class Coder(Protocol):
     def constant(self, operand: Operand) -> int | None:
         """An immediate's value; None of anything else."""
 
-    def meets(self, mask: Operand | None = None) -> None:
-        """The lanes of `mask` (None: all of the warp that have not ended) execute this together: those that come first wait for the others."""
+    def meets(self, mask: Operand | None = None, without_ended: bool = False) -> None:
+        """The lanes of `mask` (None: all of the warp that have not ended) execute this together: those that come first wait for the others. Lanes that are
+        together and give several masks execute it a mask after another, and a lane that its mask does not name is a fault (PTX ISA, membermask). A
+        mask that names lanes that have ended is a fault; `without_ended`: they are not waited for."""
 
     def holds(self, operands: Sequence[Operand]) -> Callable[[Lanes, str], None]:
         """For registers that an engine reads or writes after the instruction: called with a text, it says who has them; until it is called with ''
