@@ -210,9 +210,7 @@ def test_a_load_behind_a_store(wait, codes):
 @pytest.mark.parametrize(("wait", "codes"), [(NOTHING, ["emulate/race"]), (WAIT_LD, [])])
 def test_a_store_behind_a_load(wait, codes):
     """What was loaded is used before the wait, which the ISA respects; the cells are free only behind it."""
-    run, _ = execute(
-        "\n".join(["  mov.u32 %x0, 7;", WINDOW, ST, WAIT_ST, LD, "  mov.u32 %x2, %x1;", wait, ST, WAIT_ST, "  st.global.b32 [%d4], %x2;"])
-    )
+    run, _ = execute(f"  mov.u32 %x0, 7;\n{WINDOW}\n{ST}\n{WAIT_ST}\n{LD}\n  mov.u32 %x2, %x1;\n{wait}\n{ST}\n{WAIT_ST}\n  st.global.b32 [%d4], %x2;")
     assert run.codes[:1] == codes
 
 
