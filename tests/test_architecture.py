@@ -143,6 +143,45 @@ def test_plugins_import_the_public_surface_only(path):
     assert wrong == []
 
 
+#: What modules that execute PTX without a GPU, and those of their package that they use, may import of the core: nothing of lowering.
+EXECUTES = ("frozen", "ptx.emulated", "ptx.reader", "ptx.numbers", "ptx.tiles", "ptx.forms", "ptx.groups", "ptx.orders", "ptx.places", "ptx.reductions")
+
+
+def executing(top: Path) -> dict[str, Path]:
+    """Modules of a plugin that execute instructions, and those of its package that these import, by dotted name."""
+    modules = {}
+    for p in sources(top):
+        parts = p.relative_to(top).with_suffix("").parts
+        if parts[0] != "tests":
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = p
+    found = {name: p for name, p in modules.items() if {"emulate", "emulated"} & set(name.split("."))}
+    todo = list(found.values())
+    while todo:
+        for name, _ in imports(todo.pop()):
+            used = next((n for n in (name, name.rpartition(".")[0]) if n in modules), None)
+            if used is not None and used not in found and "." in used:
+                found[used] = modules[used]
+                todo.append(modules[used])
+    return found
+
+
+@pytest.mark.parametrize("top", [t for t in tops("plugins") if executing(t)], ids=relative)
+def test_what_executes_ptx_shares_nothing_with_lowering(top):
+    wrong = []
+    for path in executing(top).values():
+        for name, line in imports(path):
+            first, _, rest = name.partition(".")
+            if first == "cake_core" and not any(rest == e or rest.startswith(f"{e}.") for e in EXECUTES):
+                wrong.append(f"{relative(path)}:{line}: {name}")
+            if first == "numpy" and path.stem == "emulated":
+                wrong.append(f"{relative(path)}:{line}: {name}, in the table that every command imports")
+    assert wrong == []
+
+
+def test_a_module_that_lowers_would_be_found_among_those_that_execute():
+    assert {"cake_wgmma.emulate", "cake_wgmma.forms", "cake_wgmma.emulated"} == set(executing(ROOT / "plugins/wgmma"))
+
+
 # --- words and sizes
 
 
