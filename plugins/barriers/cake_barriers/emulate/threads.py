@@ -11,7 +11,7 @@ from cake_core.ptx.groups import mask_of
 
 if TYPE_CHECKING:
     from cake_core.ptx.emulated import Coder, Lanes, Step, Wait
-    from cake_core.ptx.reader import Operand, Statement
+    from cake_core.ptx.reader import Statement
 
 #: Barriers of a CTA.
 BARRIERS = 16
