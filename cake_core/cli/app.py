@@ -29,6 +29,7 @@ COMMANDS = {
     "fmt": "Rewrite texts in canonical form.",
     "run": "Run a kernel on the GPU and compare with its reference.",
     "bench": "Time a kernel on the GPU.",
+    "show": "Show a kernel: roles over time, memory, findings.",
     "facts": "Print what the proof knows of a kernel, as rows.",
     "mutate": "Seed faults into a kernel and compare who finds them.",
     "reduce": "Make a kernel smaller while it still goes wrong.",

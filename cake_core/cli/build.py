@@ -12,7 +12,8 @@ import click
 from cake_core.cli import exits
 from cake_core.cli.host import registry
 from cake_core.cli.judged import Judged, rule_options
-from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, suppressed_lines, table
+from cake_core.cli.output import MACHINE, chosen_format, format_options, is_terminal, print_findings, progress, read_source, suppressed_lines
+from cake_core.cli.plans import print_plan
 from cake_core.cli.proofs import proof_lines, proof_object
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
@@ -203,16 +204,7 @@ def report(built, folder: Path) -> None:
     click.echo(
         f"{m.kernel} for {m.arch}: {m.launch.threads} threads a CTA, cluster of {m.launch.cluster}, {m.launch.shared_bytes} bytes of shared memory\n"
     )
-    roles = [(r["name"], _warps(r), r["instances"], r["warps"], r["pad_warps"] or None, r["words"].get("regs")) for r in m.roles]
-    table("Roles", ("role", "warps of the CTA", "instances", "warps each", "pads", "regs"), roles)
-    if m.shared_map:
-        table("Shared memory", ("name", "offset", "bytes", "holds", "swizzle"), [_shared_row(x) for x in m.shared_map], _free(built.arch, plan))
-    if plan.tensors:
-        used = sum(t.columns for t in plan.tensors.values() if t.alias is None)
-        note = f"{used} of {built.arch.limit('tensor_columns')} columns, taken as the least power of two that holds them"
-        table("Tensor memory", ("name", "column", "columns", "holds"), [_tensor_row(t) for t in plan.tensors.values()], note)
-    if m.pipelines:
-        table("Pipelines", ("pipeline", "slots", "buffers", "from", "to", "barriers"), [_pipeline_row(p) for p in m.pipelines])
+    print_plan(built.arch, plan, m.roles, m.shared_map, m.pipelines)
     if a := m.assembled:
         click.echo(
             f"Assembler {m.compiler['assembler']}: {a['registers']} registers a thread at entry, {a['barriers']} named barriers, {_spills(a)}\n"
@@ -222,36 +214,6 @@ def report(built, folder: Path) -> None:
     click.echo(f"Wrote {folder}")
     for name, data in sorted(built.files.items()):
         click.echo(f"  {name:<14} {len(data):>8} bytes")
-
-
-def _warps(role: dict) -> str:
-    first, last = role["first_warp"], role["first_warp"] + role["instances"] * role["warps"] - 1
-    return str(first) if first == last else f"{first}-{last}"
-
-
-def _shared_row(x: dict) -> tuple:
-    slots = "".join(f"[{s}]" for s in x["slots"])
-    if x["kind"] == "buffer":
-        where = f", in the bytes of {x['alias']}" if x["alias"] else ""
-        return x["name"], x["offset"], x["bytes"], f"{x['elem']}{slots}[{', '.join(map(str, x['shape']))}]{where}", x["swizzle"] or None
-    return x["name"], x["offset"], x["bytes"], f"{x['kind']}{slots}, {x['count']} arrival{'s' if x['count'] != 1 else ''} a phase", None
-
-
-def _tensor_row(t) -> tuple:
-    slots = "".join(f"[{s}]" for s in t.slots)
-    where = f", in the columns of {t.alias}" if t.alias else ""
-    return t.name, t.column, t.columns, f"{t.elem}{slots}[{', '.join(map(str, t.shape))}]{where}"
-
-
-def _free(arch, plan) -> str:
-    limit = arch.limit("shared_bytes_per_block")
-    slack = plan.shared_bytes - plan.planned_bytes
-    return f"{plan.planned_bytes} bytes planned, {slack} to align the base, {limit - plan.shared_bytes} of {limit} free"
-
-
-def _pipeline_row(p: dict) -> tuple:
-    barriers = ", ".join(f"{b['name']}[{b['slots']}] of {b['count']}" for b in p["barriers"])
-    return p["name"], p["slots"], ", ".join(p["buffers"]), ", ".join(p["producers"]), ", ".join(p["consumers"]), barriers
 
 
 def _spills(a: dict) -> str:

@@ -16,7 +16,7 @@ from cake_core.machine.steps import Do, Step, Touch
 from cake_core.machine.threads import Agent, Cluster
 from cake_core.trace import Arrow, Kind, Mark, Slice, Trace, Track
 
-UNIT = "units: a statement of a thread takes one, an operation of an engine one for each 4 KiB that it touches, eight at most"
+UNIT = "units: a statement of a thread takes one unit, an operation of an engine one for each 4 KiB that it touches, eight at most"
 #: Names of places that the name of a slice lists.
 NAMED = 3
 
@@ -128,9 +128,9 @@ class Story:
         if doing is None or phase < 0:
             return 0
         of = self._phase(barrier, phase)
-        for n, (cause, _, _) in enumerate(of.of):
+        for cause, _, now in of.of:
             if cause is not None:
-                self.arrows.append((cause, doing, place_of(barrier, self.cluster.facts), n == len(of.of) - 1))
+                self.arrows.append((cause, doing, place_of(barrier, self.cluster.facts), now == of.end))
         return of.end or 0
 
     def met(self, key: tuple[int, int], name: str, now: int, others: list[Doing], cause: Doing | None) -> None:

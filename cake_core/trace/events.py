@@ -60,7 +60,7 @@ class Mark:
 
 @frozen
 class Arrow:
-    """The slice of number `source` let the slice `target` go on. `name`: through what. `last`: it was the last one that was missing."""
+    """The slice of number `source` let the slice `target` go on. `name`: through what. `last`: nothing that came later was missing."""
 
     source: int
     target: int
