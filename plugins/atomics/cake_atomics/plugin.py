@@ -7,8 +7,14 @@ from cake_atomics.counter import COUNTER
 from cake_atomics.red import REDUCTIONS
 from cake_atomics.reread import REREADS
 from cake_core import hookimpl
+from cake_core.ptx.emulated import Emulated
 
 CAKE_API = 1
+
+EMULATES = (
+    Emulated("atom", "cake_atomics.emulate:atom", doc="PTX ISA, atom"),
+    Emulated("red", "cake_atomics.emulate:red", doc="PTX ISA, red"),
+)
 
 
 @hookimpl
@@ -19,3 +25,8 @@ def cake_primitives():
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES

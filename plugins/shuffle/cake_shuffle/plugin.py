@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from cake_core import hookimpl
+from cake_core.ptx.emulated import Emulated
 from cake_shuffle.reread import REREADS
 from cake_shuffle.warp import OVER_WARP
 from cake_shuffle.whole import WHOLE
 
 CAKE_API = 1
+
+EMULATES = (
+    Emulated("shfl", "cake_shuffle.emulate:shfl", doc="PTX ISA, shfl.sync"),
+)
 
 
 @hookimpl
@@ -18,3 +23,8 @@ def cake_primitives():
 @hookimpl
 def cake_rereads():
     return REREADS
+
+
+@hookimpl
+def cake_emulates():
+    return EMULATES
