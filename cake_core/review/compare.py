@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from cake_core.frozen import frozen
+from cake_core.review.failing import Failing
 from cake_core.review.inline import Inliner, TooLarge, key
 from cake_core.review.logic import Beyond, Logic
 from cake_core.rules.automaton import Automaton, automaton
@@ -245,10 +246,27 @@ def _follows(logic: Logic, a: Rule, b: Rule, paired: Mapping[str, str]) -> bool:
 
 
 def _violated(logic: Logic, rule: Rule, env: dict) -> list:
-    shape = rule.shape
+    """A match is violated, or the rule fails there, which lets nothing pass either."""
+    shape, failing = rule.shape, Failing(logic)
     fits = [logic.fits(p, env[n]) for n, p in shape.match]
     where, assume, require = (logic.condition(x, rule.definitions, env) for x in (shape.where, shape.assume, shape.require))
-    return [*fits, where, assume, logic.z3.Not(require)]
+    bad = logic.z3.Not(require)
+    for condition, held in ((shape.require, None), (shape.assume, assume)):
+        fails = failing.condition(condition, rule.definitions, env)
+        bad = bad if held is None else logic.z3.And(held, bad)
+        bad = bad if fails is False else logic.z3.Or(fails, bad)
+    return [*fits, _or_fails(logic, logic.z3.And(where, bad), failing.where(shape.where, rule.definitions, env))]
+
+
+def _or_fails(logic: Logic, holds, fails):
+    return holds if fails is False else logic.z3.Or(holds, fails)
+
+
+def _concerned(logic: Logic, rule: Rule, env: dict) -> tuple:
+    """Of what the `where` of a path or a protocol holds, and of what it has no value: there the rule fails, whatever else is right."""
+    where = rule.shape.where
+    fails = Failing(logic).decided(where, rule.definitions, env)
+    return logic.condition(where, rule.definitions, env), logic.z3.BoolVal(False, logic.ctx) if fails is False else fails
 
 
 def _paths(old: Rule, new: Rule) -> Direction:
@@ -265,11 +283,11 @@ def _path(logic: Logic, a: Rule, b: Rule) -> bool:
         return False
     env = {n: logic.a_fact(n) for n, p, _ in ends if p.relation not in ENDS}
 
-    def concerned(rule: Rule, patterns) -> list:
-        return [*(logic.fits(p, env[n]) for n, p in patterns if n in env), logic.condition(rule.shape.where, rule.definitions, env)]
-
-    theirs = logic.z3.And(*concerned(b, [(n, q) for n, _, q in ends]), logic.z3.BoolVal(True, logic.ctx))
-    if not logic.follows(concerned(a, [(n, p) for n, p, _ in ends]), theirs):
+    mine, theirs = ([logic.fits(p, env[n]) for n, p in patterns if n in env] for patterns in ([e[:2] for e in ends], [e[::2] for e in ends]))
+    (held, fails), (other, fail) = (_concerned(logic, r, env) for r in (a, b))
+    if not logic.follows([*mine, held], logic.z3.And(*theirs, logic.z3.Or(other, fail))):
+        return False
+    if not logic.follows([*mine, fails], logic.z3.And(*theirs, fail)):
         return False
     passed = logic.a_fact("passed")
     accepted = logic.z3.Or(*(logic.fits(p, passed) for p in x.must_pass), logic.z3.BoolVal(False, logic.ctx))
@@ -297,9 +315,9 @@ def _protocol(logic: Logic, a: Rule, b: Rule) -> bool:
         mine, theirs = logic.fits(p, event, resource), logic.fits(q, event, resource)
         if not (logic.follows([mine], theirs) and logic.follows([theirs], mine)):
             return False
-    mine, theirs = (logic.condition(r.shape.where, r.definitions, env) for r in (a, b))
-    if not (logic.follows([mine], theirs) and logic.follows([theirs], mine)):
-        return False
+    for mine, theirs in zip(*(_concerned(logic, r, env) for r in (a, b)), strict=True):
+        if not (logic.follows([mine], theirs) and logic.follows([theirs], mine)):
+            return False
     return accepts_no_more(automaton(y.automaton), automaton(x.automaton), tuple(n for n, _ in x.events))
 
 

@@ -168,7 +168,7 @@ RULE = "rules/believed-data/rule.yaml"
         ("pack.yaml", "schema: 1\n", "schema: 2\n", "this version reads schema 1"),
         ("pack.yaml", "suites:", "suites: [", "this is no YAML"),
         ("pack.yaml", "{name: core,", "{name: coer,", "asks for the pack 'coer', which is not there"),
-        ("pack.yaml", '{name: core, version: ">=0.1', '{name: core, version: ">=0.9', "asks for the pack 'core' >=0.9"),
+        ("pack.yaml", '{name: core, version: ">=0.2', '{name: core, version: ">=0.9', "asks for the pack 'core' >=0.9"),
         ("pack.yaml", "schema: 1, packs", "schema: 1, predicates: [sorcery], packs", "no predicate 'sorcery'"),
         (RULE, "require: not c.believed", "require: sorcery(c)", "'sorcery'"),
         (RULE, "id: acme/", "id: core/", "is not in the pack's namespace"),

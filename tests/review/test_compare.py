@@ -40,6 +40,8 @@ require: |
   implies(same_slot(a, b) and overlap(a, b), ordered(a, b)) and a.threads >= 32
 """
 )
+#: What has no value is looked at before it is asked for.
+FAILS = RELATION.replace("a.threads >= 32", "(a.threads >= 32 or a.threads == none)")
 PATH = (
     HEAD
     + """shape: path
@@ -95,7 +97,8 @@ CASES = [
     (RELATION, "a.order < b.order", "a.order < b.order and b.warp != none", LOOSER),
     (RELATION, "a.order < b.order", "a.order < b.order and (exists f in fence where f.order > a.order: f.order < b.order)", LOOSER),
     (RELATION, "a.order < b.order", "a.order < b.order and count(f in fence where f.order > a.order) > 0", LOOSER),
-    (RELATION, "a.order < b.order", "a.order < b.order\nassume: a.buffer.swizzle > 0", LOOSER),
+    (RELATION, "a.order < b.order", "a.order < b.order\nassume: a.order > 0", LOOSER),
+    (RELATION, "a.order < b.order", "a.order < b.order\nassume: a.buffer.swizzle > 0", UNKNOWN),  # and it fails where there is none
     # what is required
     (RELATION, "a.threads >= 32", "a.threads >= 64", TIGHTER),
     (RELATION, "a.threads >= 32", "a.threads >= 16", LOOSER),
@@ -108,6 +111,18 @@ CASES = [
     (RELATION, "ordered(a, b)", "ordered(b, a)", UNKNOWN),
     (RELATION, "ordered(a, b)", "happens_before(a, b)", UNKNOWN),
     (RELATION, "a.threads >= 32", "(forall r in role: r.warps > 1)", UNKNOWN),
+    # columns without a value, where the rule fails
+    (RELATION, "a.threads >= 32", "(a.threads == none or a.threads >= 32)", LOOSER),
+    (RELATION, "a.threads >= 32", "implies(a.threads != none, a.threads >= 32)", LOOSER),
+    (RELATION, "a.threads >= 32", "(a.threads >= 32 or a.threads == none)", SAME),
+    (RELATION, "a.threads >= 32", "(a.guarded ? a.threads >= 32 : true)", LOOSER),
+    (FAILS, "a.threads >= 32 or a.threads == none", "a.threads == none or a.threads >= 32", LOOSER),
+    (FAILS, "a.threads >= 32 or a.threads == none", "a.threads != none ? a.threads >= 32 : true", LOOSER),
+    (FAILS, "(a.threads >= 32 or a.threads == none)", "(a.guarded or a.threads >= 32)", LOOSER),
+    (FAILS, "(a.threads >= 32 or a.threads == none)", "(a.threads >= 32 or a.guarded)", LOOSER),
+    (RELATION, "a.order < b.order", "a.order < b.order and (a.threads == none or a.threads > 0)", LOOSER),
+    (RELATION, "a.order < b.order", "a.order < b.order and (a.threads > 0 or a.threads == none)", UNKNOWN),
+    (PATH, "from.buffer == to.buffer", "from.buffer == to.buffer and from.threads > 0", UNKNOWN),
     # paths
     (PATH, ", {fence: {kind: async_view}}", "", TIGHTER),
     (PATH, "{fence: {kind: async_view}}", "{fence: {}}", LOOSER),

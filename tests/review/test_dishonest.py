@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from .conftest import BAD, GOOD, NEW, NOTE, TWO, reviewed
+from .conftest import BAD, GOOD, NEW, NOTE, SMALL, TWO, reviewed
 from .test_honest import tighter
 
 
@@ -284,7 +284,22 @@ def a_pack_that_cant_be_read(repo):
     return {"rules/unknown-column"}
 
 
+def what_failed_let_pass_by_another_order(repo):
+    """`or` leaves its right side alone: the old rule had no value for events whose threads can't be counted, and said so; the new one passes them."""
+    repo.git("checkout", "-q", "main")
+    rule = SMALL.replace("small-role", "few-threads").replace("{r: {role: {}}}\nwhere: r.instances >= 1", "{r: {event: {op: warp.sync}}}")
+    rule = rule.replace("r.warps > 1", "r.threads > 32 or r.threads == none")
+    repo.rule("few-threads", rule, bad_one=BAD, good_two=GOOD)
+    repo.goldens("few-threads")
+    repo.commit()
+    repo.git("checkout", "-q", "-B", "branch")
+    repo.change("rules/few-threads/rule.yaml", "r.threads > 32 or r.threads == none", "r.threads == none or r.threads > 32")
+    repo.version("1.2.1")
+    return {"review/loosened", "review/version"}
+
+
 DISHONEST = [
+    what_failed_let_pass_by_another_order,
     hidden_in_where,
     require_with_its_bad_text,
     a_bad_text_taken_away,
