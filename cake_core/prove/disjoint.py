@@ -13,11 +13,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import field
 
-from cake_core.facts.schema import Access, Extent, Tensor
+from cake_core.facts.schema import Access, Tensor
 from cake_core.frozen import frozen, thawed
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import All, Any, AtLeast, Condition, Monomial, Opaque, Poly, conjuncts, equal
-from cake_core.prove.quantities import Choice, Element, Env, Free, Quantities, Quotient
+from cake_core.prove.quantities import Choice, Element, Free, Quantities, Quotient
 
 #: Of a difference: least and most, None: any.
 Gap = tuple[int | None, int | None]
@@ -247,12 +247,8 @@ class Pair:
 
     def _overlap(self):
         for x, y in zip(self.a.region.box, self.b.region.box, strict=True):
-            (lo_x, most), (lo_y, least) = self._extent(x, self.at_a.env), self._extent(y, self.at_b.env)
+            (lo_x, most), (lo_y, least) = self.places.extent(x, self.at_a), self.places.extent(y, self.at_b)
             yield lo_x, lo_y, (None if most is None else -(most - 1), None if least is None else least - 1)
-
-    def _extent(self, x: Extent, env: Env) -> tuple[Poly, int | None]:
-        q = self.places.quantities
-        return q.number(x.lo, env), q.range(q.number(x.size, env)).hi
 
     def _fixed(self):
         """What the conditions around both say to be a number."""

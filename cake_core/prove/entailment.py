@@ -45,10 +45,26 @@ YES = Decision(Follows.YES)
 
 
 @thawed
+class Linear:
+    """Where linear arithmetic refutes what no numbers keep: one context for all such questions of a kernel, since no values are asked for."""
+
+    _context: smt.Context | None = None
+
+    def asked(self, logic: str, text: str) -> smt.Found:
+        if self._context is None:
+            self._context = smt.Context()
+        return check(_solver(logic, text, self._context), LINEAR)
+
+    def refutes(self, logic: str, text: str) -> bool:
+        return self.asked(logic, text) == smt.UNSAT
+
+
+@thawed
 class Entailment:
     quantities: Quantities
+    linear: Linear = field(default_factory=Linear)
     _done: dict[tuple, Decision] = field(default_factory=dict)
-    _shared: smt.Context | None = None
+    _known: list[tuple[frozenset[Condition], Poly]] = field(default_factory=list)  # what was found to be 0 or more, and where
 
     def follows(self, goal: Condition, path: tuple[Condition, ...], denials: bool = True) -> Decision:
         """Whether `goal` holds wherever `path`, the kernel's `require`s and its `assume`s do. `denials`: look for what denies it."""
@@ -56,12 +72,24 @@ class Entailment:
             return YES
         key = goal, path, denials
         if key not in self._done:
-            self._done[key] = self._asked(goal, path, denials)
+            known = isinstance(goal, AtLeast) and any(w.issubset(path) and self.weaker(goal.poly, p) for w, p in self._known)
+            self._done[key] = YES if known else self._asked(goal, path, denials)
+            if isinstance(goal, AtLeast) and self._done[key] is YES and not known:
+                self._known.append((frozenset(path), goal.poly))
         return self._done[key]
+
+    def weaker(self, p: Poly, known: Poly) -> bool:
+        """Whether ranges say that p >= 0 where `known` is: that it is no less than a multiple of it."""
+        for m, a in p.terms.items():
+            b = known.terms.get(m, 0) if m else 0
+            if a * b > 0 and self.quantities.range(p * abs(b) - known * abs(a)).nonneg:
+                return True
+        return False
 
     def forget(self) -> None:
         """More is known of atoms than when they were asked about."""
         self._done.clear()
+        self._known.clear()
 
     def holds(self, goal: Condition, path: tuple[Condition, ...]) -> bool:
         """Whether it surely follows, without a look for what denies it."""
@@ -73,13 +101,9 @@ class Entailment:
         if not q.close():
             return False
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        return any(self._refuted(logic, q.declared(sort) + stated) for logic, sort in (("QF_LRA", "Real"), ("QF_LIA", "Int")))
-
-    def _refuted(self, logic: str, text: str) -> bool:
-        """Whether no numbers keep what a text says. All such questions are put in one context: no values are asked for."""
-        if self._shared is None:
-            self._shared = smt.Context()
-        return check(_solver(logic, text, self._shared), LINEAR) == smt.UNSAT
+        if (found := self.linear.asked("QF_LIA", q.declared() + stated)) != smt.UNKNOWN:
+            return found == smt.UNSAT
+        return self.linear.refutes("QF_LRA", q.declared("Real") + stated)
 
     def plain(self, goal: Condition) -> bool:
         """By ranges alone."""
@@ -97,7 +121,7 @@ class Entailment:
         if not q.close():
             return Decision(Follows.UNKNOWN)
         stated = q.stated((*q.conditions, *q.definitions, *q.quotients(), *q.lemmas()))
-        if self._refuted("QF_LRA", q.declared("Real") + stated):  # numbers that aren't whole are no more trouble here
+        if self.linear.refutes("QF_LRA", q.declared("Real") + stated):  # numbers that aren't whole are no more trouble here
             return YES
         if not denials:
             return Decision(Follows.UNKNOWN)
@@ -134,6 +158,10 @@ def _solver(logic: str, text: str, context: smt.Context | None = None, tactics: 
     return s
 
 
+#: A polynomial, and others on which what is said of it depends.
+Above = tuple[tuple[Poly, ...], Poly]
+
+
 @thawed
 class _Question:
     """One question: conditions of which none may be kept all together. `definitions`: of the atoms that they meet."""
@@ -143,6 +171,8 @@ class _Question:
     definitions: list[Condition] = field(default_factory=list)
     atoms: dict[str, None] = field(default_factory=dict)
     monomials: dict[Monomial, None] = field(default_factory=dict)
+    _compared: dict[tuple[Monomial, int], list[Above]] = field(default_factory=dict)  # by each term
+    _indexed: tuple[int, int] = (0, 0)  # so many conditions and definitions
 
     # --- what it meets ---------------------------------------------------------------------------------------------
 
@@ -199,18 +229,25 @@ class _Question:
             if isinstance(self.quantities.atoms[f], Free | Quotient):
                 self._meet([AtLeast(Poly.atom(f) * by)])
 
-    def _above(self, a: Poly, known: Iterable[Condition] = ()) -> Iterator[tuple[tuple[Poly, ...], Poly]]:
+    def _above(self, a: Poly, known: Iterable[Condition] = ()) -> Iterator[Above]:
         """Polynomials p with a < p, of the conditions that hold, and what else has to be no less than 0 for that."""
         if a.constant is not None:
             return
-        mine = set(a.terms) - {()}
-        for c in (*self.conditions, *self.definitions, *known):
-            under: tuple[Poly, ...] = ()
-            if isinstance(c, Any) and c.parts and all(isinstance(x, AtLeast) for x in c.parts):
-                under, c = tuple(-x.poly - 1 for x in c.parts[:-1]), c.parts[-1]
-            for p in conjuncts((c,)):
-                if all(p.terms.get(m) == -a.terms[m] for m in mine):
-                    yield under, p + a + 1
+        wanted = [(m, -c) for m, c in a.terms.items() if m]
+        for under, p in (*self._comparing(wanted[0]), *_comparisons(known)):
+            if all(p.terms.get(m) == c for m, c in wanted):
+                yield tuple(-x - 1 for x in under), p + a + 1
+
+    def _comparing(self, term: tuple[Monomial, int]) -> list[Above]:
+        """The comparisons of conditions and definitions in which a term stands, in their order."""
+        count = len(self.conditions), len(self.definitions)
+        if count != self._indexed:
+            self._compared.clear()
+            for under, p in _comparisons((*self.conditions, *self.definitions)):
+                for of in p.terms.items():
+                    self._compared.setdefault(of, []).append((under, p))
+            self._indexed = count
+        return self._compared.get(term, [])
 
     def _elements(self) -> None:
         """What the kernel's `assume`s say of the elements that are met."""
@@ -249,8 +286,10 @@ class _Question:
         products = [m for m in self.monomials if len(m) > 1]
         for m in products:
             out += self._bounds(m)
+        factors = {m: frozenset(m) for m in products}
         for a, b in itertools.combinations(products, 2):
-            out += self._pair(a, b)
+            if not factors[a].isdisjoint(factors[b]):
+                out += self._pair(a, b)
         for m in products:  # x*y against x itself: y > 1 or y < 1
             for n, x in enumerate(m):
                 rest = Poly({_without(m, n): 1})
@@ -407,6 +446,16 @@ class _Question:
                     over, by = self.quantities.rests[a]
                     work += [(x, by.constant is not None) for x in over.atoms()] + [(x, False) for x in by.atoms()]
         return Decision(Follows.NO, values, tuple(loose))
+
+
+def _comparisons(conditions: Iterable[Condition]) -> Iterator[Above]:
+    """What is surely no less than 0, where each of some is less than that."""
+    for c in conditions:
+        under: tuple[Poly, ...] = ()
+        if isinstance(c, Any) and c.parts and all(isinstance(x, AtLeast) for x in c.parts):
+            under, c = tuple(x.poly for x in c.parts[:-1]), c.parts[-1]
+        for p in conjuncts((c,)):
+            yield under, p
 
 
 def _without(m: Monomial, n: int) -> Monomial:

@@ -16,7 +16,7 @@ from cake_core.ir.build import lift
 from cake_core.ir.nodes import Binary, Call, Cond, Expr, Int, Option, Unary
 from cake_core.ir.printer import expr_text
 from cake_core.prove.disjoint import Pair
-from cake_core.prove.entailment import Decision, Entailment, Follows
+from cake_core.prove.entailment import Decision, Entailment, Follows, Linear
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
 from cake_core.prove.quantities import Choice, Env, Free, Quantities, unsigned, word_of
@@ -40,12 +40,24 @@ class Bound:
     of: str
 
 
+@frozen
+class Word:
+    """A number that is computed in 32 bits, and what holds there. `goals`: what has to follow for it to fit, where ranges do not say so."""
+
+    expr: Expr
+    value: Poly
+    path: tuple[Condition, ...]
+    goals: tuple[AtLeast, ...]
+
+
 @thawed
 class Memory:
     """Answers for one kernel. Its places are walked when the first question comes, and anew with more care when one is not decided."""
 
     rows: Rows
     _walked: dict[frozenset[str], Places] = field(default_factory=dict)
+    _linear: Linear = field(default_factory=Linear)
+    _words: dict[int, list[Word]] | None = None  # by event
     _loose: set[str] = field(default_factory=set)
 
     # --- predicates ------------------------------------------------------------------------------------------------
@@ -94,7 +106,7 @@ class Memory:
         return undecided
 
     def may_hold(self, given: Conditions = ()) -> Answer:
-        return unknown("contracts under conditions") if given else may_hold(self.rows.facts)
+        return unknown("contracts under conditions") if given else may_hold(self.rows.facts, self._linear)
 
     def may_run(self, role: Row, given: Conditions = ()) -> Answer:
         return unknown("a role under conditions") if given else may_run(self.places(), role)
@@ -176,38 +188,47 @@ class Memory:
         """Spots of all events; `wanted`: variables that loops carry, of which more is asked."""
         if wanted not in self._walked:
             q = Quantities(self.rows.facts)
-            self._walked[wanted] = Places(self.rows.facts, q, Entailment(q), wanted)
+            self._walked[wanted] = Places(self.rows.facts, q, Entailment(q, self._linear), wanted)
         return self._walked[wanted]
 
     # --- 32 bits ---------------------------------------------------------------------------------------------------
 
     def _fit(self, places: Places, event: Event) -> Answer:
+        if self._words is None:
+            self._words = {id: [w for spot in spots for w in self._computed(places, spot)] for id, spots in places.spots.items()}
         undecided = PROVED
-        for spot in places.spots.get(event.id, ()):
-            asked = [(e, spot.env, spot.path) for e in _numbers(event)]
-            for e, env, path in (*asked, *spot.asked):
-                for part, inner, at in _computed(places.quantities, e, env, path):
-                    answer = self._in_word(places, part, inner, at)
-                    if answer.standing is Standing.VIOLATED:
-                        return answer
-                    undecided = answer if answer.standing is Standing.UNKNOWN else undecided
+        for word in self._words.get(event.id, ()):
+            answer = self._in_word(places, word)
+            if answer.standing is Standing.VIOLATED:
+                return answer
+            undecided = answer if answer.standing is Standing.UNKNOWN else undecided
         return undecided
 
-    def _in_word(self, places: Places, e: Expr, env: Env, path: tuple[Condition, ...]) -> Answer:
+    def _computed(self, places: Places, spot: Spot) -> Iterator[Word]:
         q = places.quantities
-        value = q.number(e, env)
-        r = q.range(value)
-        lo, hi = (word := word_of(e)).lo, word.hi
-        if r.lo is not None and r.hi is not None and lo <= r.lo and r.hi <= hi:
-            return PROVED
-        if _turns(places, value, not unsigned(e)):
-            return PROVED  # docs/proof.md: no role goes through a loop so often
-        for goal in (AtLeast(-value + hi), AtLeast(value - lo)):
-            found = places.entailment.follows(goal, path)
-            answer = self._told(places, found, lambda v: f"`{expr_text(e)}` is {_value(value, v)}")
+        for e, env, path in (*((e, spot.env, spot.path) for e in _numbers(spot.event)), *spot.asked):
+            for part, inner, at in _computed(q, e, env, path):
+                value = q.number(part, inner)
+                r, word = q.range(value), word_of(part)
+                in_range = r.lo is not None and r.hi is not None and word.lo <= r.lo and r.hi <= word.hi
+                if not in_range and not _turns(places, value, not unsigned(part)):  # docs/proof.md: no role goes through a loop so often
+                    yield Word(part, value, at, (AtLeast(-value + word.hi), AtLeast(value - word.lo)))
+
+    def _in_word(self, places: Places, word: Word) -> Answer:
+        for goal in word.goals:
+            if not places.entailment.plain(goal) and (largest := self._largest(places, goal, word.path)) != goal:
+                places.entailment.holds(largest, word.path)
+            found = places.entailment.follows(goal, word.path)
+            answer = self._told(places, found, lambda v: f"`{expr_text(word.expr)}` is {_value(word.value, v)}")
             if answer.standing is not Standing.PROVED:
                 return answer
         return PROVED
+
+    def _largest(self, places: Places, goal: AtLeast, path: tuple[Condition, ...]) -> AtLeast:
+        """Of the numbers that this one is a part of, where the same holds, the one with most in it: where that fits, all of them do."""
+        there = (g for words in self._words.values() for w in words if w.path == path for g in w.goals)
+        larger = [g for g in there if places.entailment.weaker(goal.poly, g.poly)]
+        return max(larger, key=lambda g: sum(abs(c) for m, c in g.poly.terms.items() if m), default=goal)
 
     # --- alignment -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import field
 
-from cake_core.facts.schema import Block, Branch, By, Event, Facts, Loop, RoleFacts, Set, While, events
+from cake_core.facts.schema import Block, Branch, By, Event, Extent, Facts, Loop, RoleFacts, Set, While, events
 from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Binary, Expr, Name
 from cake_core.ir.places import names
@@ -44,6 +44,7 @@ class Places:
     spots: dict[int, list[Spot]] = field(default_factory=dict)
     turned: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of what loops carry: in front of the first turn, and behind one
     _seen: set[tuple[int, int]] = field(default_factory=set)
+    _extents: dict[tuple[int, int], tuple[Extent, Spot, tuple[Poly, int | None]]] = field(default_factory=dict)
     _count: itertools.count = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,13 @@ class Places:
 
     def fresh(self, text: str, r: Range = ANY, loose: bool = False, carried: bool = False) -> Poly:
         return self.quantities.free(f"{text}#{next(self._count)}", text, r, loose, carried)
+
+    def extent(self, x: Extent, spot: Spot) -> tuple[Poly, int | None]:
+        """Where a dimension of a tile starts there, and how long it is at most."""
+        if (key := (id(x), id(spot))) not in self._extents:
+            q = self.quantities
+            self._extents[key] = x, spot, (q.number(x.lo, spot.env), q.range(q.number(x.size, spot.env)).hi)
+        return self._extents[key][2]
 
     def unseen(self, asked: Asked) -> Asked:
         """Those that no statement in front has."""

@@ -6,8 +6,6 @@ A product of unknowns stays a product here, so that `t_i - t_group * (t_i / t_gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from math import gcd
 
 from cake_core.frozen import frozen
@@ -15,11 +13,15 @@ from cake_core.frozen import frozen
 Monomial = tuple[str, ...]  # its factors in order, () for 1
 
 
-@dataclass(frozen=True)
 class Poly:
-    """A sum of monomials with coefficients that are not 0."""
+    """A sum of monomials with coefficients that are not 0. It never changes; it is no dataclass because a proof makes some ten thousand of them."""
 
-    terms: Mapping[Monomial, int]
+    __slots__ = ("_hash", "_text", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = terms
+        self._hash: int | None = None
+        self._text: str | None = None
 
     @staticmethod
     def of(n: int) -> Poly:
@@ -30,16 +32,22 @@ class Poly:
         return Poly({(name,): 1})
 
     def __add__(self, other: Poly | int) -> Poly:
+        return self._sum({(): other} if isinstance(other, int) else other.terms, 1)
+
+    def __sub__(self, other: Poly | int) -> Poly:
+        return self._sum({(): other} if isinstance(other, int) else other.terms, -1)
+
+    def _sum(self, more: Mapping[Monomial, int], sign: int) -> Poly:
         out = dict(self.terms)
-        for m, c in (Poly.of(other) if isinstance(other, int) else other).terms.items():
-            out[m] = out.get(m, 0) + c
-        return Poly({m: c for m, c in out.items() if c})
+        for m, c in more.items():
+            if c := out.get(m, 0) + sign * c:
+                out[m] = c
+            else:
+                out.pop(m, None)
+        return Poly(out)
 
     def __neg__(self) -> Poly:
         return Poly({m: -c for m, c in self.terms.items()})
-
-    def __sub__(self, other: Poly | int) -> Poly:
-        return self + (-other)
 
     def __mul__(self, other: Poly | int) -> Poly:
         if isinstance(other, int):
@@ -47,19 +55,26 @@ class Poly:
         out: dict[Monomial, int] = {}
         for m, c in self.terms.items():
             for n, d in other.terms.items():
-                key = tuple(sorted((*m, *n)))
+                key = tuple(sorted((*m, *n))) if m and n else m or n
                 out[key] = out.get(key, 0) + c * d
         return Poly({m: c for m, c in out.items() if c})
 
-    @cached_property
+    @property
     def text(self) -> str:
-        return " + ".join(f"{c}*{'*'.join(m)}" for m, c in sorted(self.terms.items())) or "0"
+        if self._text is None:
+            self._text = " + ".join(f"{c}*{'*'.join(m)}" for m, c in sorted(self.terms.items())) or "0"
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Poly({self.text})"
 
     def __hash__(self) -> int:
-        return hash(self.text)
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Poly) and self.terms == other.terms
+        return self is other or isinstance(other, Poly) and self.terms == other.terms
 
     @property
     def constant(self) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import reduce
 
 from cake_core.facts.schema import Facts
 from cake_core.frozen import frozen, thawed
@@ -83,6 +84,7 @@ class Quantities:
     rests: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of what over what an atom is the remainder
     steps: dict[str, tuple[Poly, Poly]] = field(default_factory=dict)  # of loops' indices: where they start, and by what they go on
     _made: dict[str, str] = field(default_factory=dict)
+    _divisors: dict[str, bool] = field(default_factory=dict)  # by remainder, whether its divisor was known to be positive
 
     def __post_init__(self) -> None:
         for name in (*self.facts.scalars, "cluster.id", "cluster.count"):
@@ -110,22 +112,22 @@ class Quantities:
     def meet(self, name: str, r: Range) -> None:
         self.ranges[name] = self.ranges[name].meet(r)
 
-    def _atom(self, key: str, text: str, r: Range, make: Callable[[str], Atom]) -> Poly:
+    def _atom(self, key: str, text: Callable[[], str], r: Callable[[], Range], make: Callable[[str], Atom]) -> Poly:
         if key not in self._made:
             name = self._made[key] = f"a{len(self._made)}"
-            self.texts[name], self.ranges[name] = text, r
+            self.texts[name], self.ranges[name] = text(), r()
             self.atoms[name] = make(name)
         return Poly.atom(self._made[key])
 
     def range(self, p: Poly) -> Range:
-        out = ranges.constant(p.terms.get((), 0))
+        out: Range | None = None
         for m, c in p.terms.items():
-            if m:
-                r = ranges.constant(c)
-                for a in m:
-                    r = ranges.mul(r, self.ranges[a])
-                out = ranges.add(out, r)
-        return out
+            factors = [self.ranges[a] for a in m]
+            if c != 1 or not m:
+                factors.insert(0, ranges.constant(c))
+            r = reduce(ranges.mul, factors)
+            out = r if out is None else ranges.add(out, r)
+        return ranges.constant(0) if out is None else out
 
     def _narrow(self, e: Expr) -> None:
         """Ranges of parameters that a `require` compares with a number."""
@@ -177,20 +179,19 @@ class Quantities:
             case Call() if (tile := next(iter(e.positional), None)) is not None and isinstance(tile, Index) and isinstance(tile.base, Name):
                 at = tuple(self.number(i, env) for i in tile.indices)
                 key = f"{e.name} {tile.base.id}[{', '.join(p.text for p in at)}] {', '.join(f'{n}={expr_text(v)}' for n, v in e.options.items())}"
-                return self._atom(key, expr_text(tile), word_of(e), lambda name: Element(tile.base.id, at))
-        return self._atom(
-            f"expression {expr_text(e)} {sorted((k, p.text) for k, p in env.items())}", expr_text(e), word_of(e), lambda name: Free(loose=True)
-        )
+                return self._atom(key, lambda: expr_text(tile), lambda: word_of(e), lambda name: Element(tile.base.id, at))
+        key = f"expression {expr_text(e)} {sorted((k, p.text) for k, p in env.items())}"
+        return self._atom(key, lambda: expr_text(e), lambda: word_of(e), lambda name: Free(loose=True))
 
     def quotient(self, a: Poly, b: Poly) -> Poly:
         if (parts := self._divided(a, b)) is not None:
             return parts[0]
-        return self._atom(f"{a.text} / {b.text}", self._unknown(a, b, "/"), ANY, lambda name: Free(loose=True))
+        return self._atom(f"{a.text} / {b.text}", lambda: self._unknown(a, b, "/"), lambda: ANY, lambda name: Free(loose=True))
 
     def remainder(self, a: Poly, b: Poly) -> Poly:
         if (parts := self._divided(a, b)) is not None:
             return parts[1]
-        return self._atom(f"{a.text} % {b.text}", self._unknown(a, b, "%"), ANY, lambda name: Free(loose=True))
+        return self._atom(f"{a.text} % {b.text}", lambda: self._unknown(a, b, "%"), lambda: ANY, lambda name: Free(loose=True))
 
     def _unknown(self, a: Poly, b: Poly, op: str) -> str:
         return f"({self.shown(a)}) {op} ({self.shown(b)})"
@@ -207,9 +208,12 @@ class Quantities:
             return Poly({m: c // d for m, c in a.terms.items()}), Poly.of(0)
         if over.nonneg and over.hi is not None and by.positive and over.hi < by.lo:
             return Poly.of(0), a
-        rest = self._atom(f"{a.text} % {b.text}", self._unknown(a, b, "%"), ranges.mod(over, by), lambda name: Free())
+        rest = self._atom(f"{a.text} % {b.text}", lambda: self._unknown(a, b, "%"), lambda: ranges.mod(over, by), lambda name: Free())
         (name,) = rest.atoms()
-        q = self._atom(f"{a.text} / {b.text}", self._unknown(a, b, "/"), ranges.floordiv(over, by), lambda _: Quotient(a, b, name))
+        q = self._atom(f"{a.text} / {b.text}", lambda: self._unknown(a, b, "/"), lambda: ranges.floordiv(over, by), lambda _: Quotient(a, b, name))
+        if self._divisors.get(name) is by.positive:
+            return q, rest  # all is said
+        self._divisors[name] = by.positive
         self.bounds[name] = [equal(a, q * b + rest), AtLeast(rest), AtLeast(b - rest - 1)]
         self.rests[name] = a, b
         if not by.positive:
@@ -225,7 +229,7 @@ class Quantities:
             return b
         r = self.range(a).join(self.range(b))
         cases = ((test, a), (denied(test), b))
-        return self._atom(f"{test} ? {a.text} : {b.text}", f"({self.shown(a)} or {self.shown(b)})", r, lambda name: Choice(cases))
+        return self._atom(f"{test} ? {a.text} : {b.text}", lambda: f"({self.shown(a)} or {self.shown(b)})", lambda: r, lambda name: Choice(cases))
 
     def _call(self, name: str, args: list[Poly]) -> Poly:
         match name, args:

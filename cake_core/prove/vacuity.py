@@ -13,20 +13,20 @@ from cake_core.facts import Row
 from cake_core.facts.schema import Event, Facts, events
 from cake_core.ir.nodes import Expr
 from cake_core.ir.printer import expr_text
-from cake_core.prove.entailment import Entailment
+from cake_core.prove.entailment import Entailment, Linear
 from cake_core.prove.places import Places
 from cake_core.prove.polynomials import Condition
 from cake_core.prove.quantities import Quantities
 from cake_core.rules.predicates import PROVED, Answer, Standing
 
 
-def may_hold(facts: Facts) -> Answer:
+def may_hold(facts: Facts, linear: Linear) -> Answer:
     """Whether some values keep all `require`s and `assume`s and give the launch an item; the reason names as few as contradict each other."""
     contracts = [*facts.requires, *facts.assumes]
-    if not _contradict(facts, contracts):
+    if not _contradict(facts, contracts, linear):
         return PROVED
     for e in list(contracts):  # in their order, so that what is left is the same in every run
-        if _contradict(facts, rest := [x for x in contracts if x is not e]):
+        if _contradict(facts, rest := [x for x in contracts if x is not e], linear):
             contracts = rest
     if not contracts:
         return Answer(Standing.VIOLATED, "whatever the sizes, the launch has no item")
@@ -35,10 +35,10 @@ def may_hold(facts: Facts) -> Answer:
     return Answer(Standing.VIOLATED, f"no values keep {_listed(texts)} in a launch that has an item", places=others, span=contracts[0].span)
 
 
-def _contradict(facts: Facts, contracts: list[Expr]) -> bool:
+def _contradict(facts: Facts, contracts: list[Expr], linear: Linear) -> bool:
     requires, assumes = (tuple(e for e in of if any(e is c for c in contracts)) for of in (facts.requires, facts.assumes))
     q = Quantities(replace(facts, requires=requires, assumes=assumes))
-    return Entailment(q).impossible(tuple(q.condition(e, {}) for e in assumes))
+    return Entailment(q, linear).impossible(tuple(q.condition(e, {}) for e in assumes))
 
 
 def may_run(places: Places, role: Row) -> Answer:
