@@ -20,7 +20,7 @@ COMMANDS = {
     "new": "Begin a rule, from a failure too.",
     "show": "Show a rule as it was read.",
     "test": "Judge the texts beside rules.",
-    "schema": "Print the JSON Schema of rule.yaml or pack.yaml.",
+    "schema": "Print the JSON Schema of rule.yaml, pack.yaml or cake.toml.",
     "lock": "Write down packs, engine and solver by version and content.",
     "stats": "Say what rules take of the solver and find.",
     "diff": "Compare two versions of packs: rules, verdicts, cost.",

@@ -1,7 +1,7 @@
-"""JSON Schema (draft 2020-12) of `rule.yaml` and `pack.yaml`, made of the tables that the loader reads them by: for editors.
+"""JSON Schema (draft 2020-12) of `rule.yaml`, `pack.yaml` and `cake.toml`, made of the tables that the loaders read them by: for editors.
 
 What a schema says is the structure: keys, kinds of values, words, columns of relations. What expressions mean, and what two keys say together
-beyond that, the loader finds. `docs/schema` has both as files; `cake rules schema` prints them.
+beyond that, the loader finds. `docs/schema` has them as files; `cake rules schema` prints them.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from enum import StrEnum
 
 from cake_core.diagnostics.categories import Category
 from cake_core.facts.relations import BOOL, EXPR, HAPPENS, INT, RELATIONS, TEXT, Column
-from cake_core.rules import load, packfile, shapes
+from cake_core.rules import load, packfile, settings, shapes
 from cake_core.rules.arithmetic import MAX_RLIMIT
 from cake_core.rules.predicates import SIGNATURES
 from cake_core.rules.schema import SCHEMA, Kind, Level, Precision, Status
 from cake_core.rules.sorts import HAPPENING
-from cake_core.rules.versions import FULL, VERSION
+from cake_core.rules.versions import BOUND, FULL, VERSION
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TEXT_ = {"type": "string", "pattern": r"\S"}
 TEXTS = {"type": "array", "items": {"type": "string"}}
+_BOUND = rf"\s*({BOUND.pattern})\s*"
+#: Bounds of a version, with commas between.
+RANGE = {"type": "string", "pattern": f"^{_BOUND}(,{_BOUND})*$"}
 #: A text that is parsed: YAML reads `true` and `3` as what they look like.
 EXPRESSION = {"type": ["string", "boolean", "integer"], "pattern": r"\S"}
 #: What a rule has to have, whatever its shape, and what its shape adds.
@@ -78,6 +81,21 @@ def pack_schema() -> dict:
         "required": ["schema", "name", "namespace", "version", "suites"],
         "additionalProperties": False,
     }
+
+
+def project_schema() -> dict:
+    """Of `cake.toml`."""
+    need = {"anyOf": [{"type": "string"}, _object(settings.PACK, {"name": {"type": "string"}, "version": {"anyOf": [RANGE, {"const": ""}]}}, ("name",))]}
+    level = _words(Level, "what a finding means")
+    waiver = _object(settings.WAIVER, {k: TEXT_ for k in settings.WAIVER} | {"level": level}, settings.WAIVER)
+    rules = {
+        "suite": TEXT_ | {"description": "what is judged; without it 'default'"},
+        "packs": _list(need) | {"description": "packs that have to be there"},
+        "levels": {"type": "object", "additionalProperties": level, "description": "of a rule, or of all rules of a namespace"},
+        "waivers": _list(waiver) | {"description": "stable rules of safety or legality below their level, with a reason and who answers for it"},
+    }
+    tables = {"rules": _object(settings.RULES, rules)}
+    return {"$schema": DRAFT, "title": "cake.toml, what a project says of rules"} | _object(settings.TABLES, tables)
 
 
 def _rule_forms() -> dict[str, dict]:
@@ -143,9 +161,9 @@ def _rule_forms() -> dict[str, dict]:
 def _pack_forms() -> dict[str, dict]:
     word = {"type": "string", "pattern": "^[a-z][a-z0-9]*(-[a-z0-9]+)*$"}
     id, version = _matching(load.ID), _matching(VERSION)
-    need = {"anyOf": [TEXT_, _object(packfile.NEED, {"name": word, "version": {"type": "string"}}, ("name",))]}
+    need = {"anyOf": [TEXT_, _object(packfile.NEED, {"name": word, "version": RANGE}, ("name",))]}
     requires = {
-        "cake": TEXT_,
+        "cake": RANGE,
         "schema": {"const": SCHEMA},
         "packs": _list(need),
         "predicates": {"type": "array", "items": {"enum": list(SIGNATURES)}},

@@ -38,6 +38,7 @@ DEFAULT = "default"
 TABLES = ("rules",)
 RULES = ("suite", "packs", "levels", "waivers")
 WAIVER = ("rule", "level", "reason", "owner")
+PACK = ("name", "version")
 
 
 @frozen
@@ -182,7 +183,7 @@ class _Reader:
             return Need(item)
         if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not isinstance(item.get("version", ""), str):
             raise fail("config/value", "'packs' is a list of names, or of {name, version}", self.at("packs"))
-        self.known(item, ("name", "version"), "a pack")
+        self.known(item, PACK, "a pack")
         range = item.get("version", "")
         if range and (part := wrong_bound(range)) is not None:
             raise fail("config/value", f"'{part}' is no bound of a version", self.at(item["name"]), fix='write ">=0.1,<0.4"')

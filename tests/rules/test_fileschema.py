@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -12,11 +13,12 @@ from click.testing import CliRunner
 from cake_core.cli.app import app
 from cake_core.diagnostics import CakeError
 from cake_core.rules import load, load_pack, load_rule, packfile, rulebook
-from cake_core.rules.fileschema import pack_schema, rule_schema
+from cake_core.rules.fileschema import pack_schema, project_schema, rule_schema
+from cake_core.rules.settings import settings
 from cake_core.rules.strict import Mapping, Node, Scalar, read
 
 STORED = Path(__file__).resolve().parents[2] / "docs" / "schema"
-MADE = {"rule": rule_schema(), "pack": pack_schema()}
+MADE = {"rule": rule_schema(), "pack": pack_schema(), "project": project_schema()}
 BOOK = rulebook()
 RULES = {r.id: r for p in BOOK.packs for r in p.rules}
 #: Codes of what a file's structure has wrong; an expression, an automaton and a name in one are the loader's alone.
@@ -174,6 +176,64 @@ def test_the_loader_and_the_schema_agree_about_packs(tmp_path, change, right):
     except CakeError:
         taken = False
     assert (taken, says("pack", pack)) == (right, right)
+
+
+PROJECT = """[rules]
+suite = "strict"
+packs = ["core", {name = "acme", version = ">=0.1, <0.4"}]
+[rules.levels]
+performance = "info"
+[[rules.waivers]]
+rule = "core/register-budget"
+level = "warning"
+reason = "the assembler was asked"
+owner = "A. Person"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "right"),
+    [
+        ("", "", True),
+        (PROJECT, "", True),
+        ("suite =", "suit =", False),
+        ('"strict"', '" "', False),
+        ('"strict"', "1", False),
+        ('"core", ', "1, ", False),
+        ("packs = [", "packs = [[", False),
+        ('name = "acme"', 'title = "acme"', False),
+        (">=0.1, <0.4", "~1", False),
+        (">=0.1, <0.4", "", True),
+        (">=0.1, <0.4", " == 0.1 ", True),
+        ('= "info"', '= "infos"', False),
+        ('performance = "info"', "", True),
+        ('owner = "A. Person"\n', "", False),
+        ('owner = "A. Person"', "owner = 3", False),
+        ('reason = "the', 'until = "2030"\nreason = "the', False),
+        ('level = "warning"', 'level = "warn"', False),
+        ("[[rules.waivers]]", "[rules.waivers]", False),
+        ("[rules]\n", "[build]\n[rules]\n", False),
+    ],
+)
+def test_the_loader_and_the_schema_agree_about_projects(tmp_path, old, new, right):
+    text = PROJECT.replace(old, new, 1)
+    (tmp_path / "cake.toml").write_text(text)
+    try:
+        settings(tmp_path)
+        taken = True
+    except CakeError:
+        taken = False
+    try:
+        admitted = says("project", tomllib.loads(text))
+    except tomllib.TOMLDecodeError:
+        admitted = False
+    assert (taken, admitted) == (right, right)
+
+
+def test_the_project_of_the_docs_is_one():
+    page = (STORED.parent / "packs.md").read_text(encoding="utf-8")
+    (example,) = [block.partition("```")[0] for block in page.split("```toml\n") if block.startswith("[rules]")]
+    assert says("project", tomllib.loads(example)) and "project.schema.json" in page
 
 
 @pytest.mark.parametrize("shape", load.SHAPES)
