@@ -187,9 +187,10 @@ class Api:
         turns: Callable[[], Turns] = Turns,
         races: bool = True,
         multiprocessors: int = MULTIPROCESSORS,
+        most: int = MOST,
     ) -> None:
         self.emulates, self.capability, self.launched, self.turns, self.races = emulates, capability, launched, turns, races
-        self.device = Device(multiprocessors)
+        self.device, self.most = Device(multiprocessors), most
         self.programs: dict[bytes, Program] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -308,6 +309,7 @@ class Api:
             config.sharedMemBytes,
             self.turns(),
             self.races,
+            most=self.most,
         )
         self.launched(grid)
 
