@@ -177,10 +177,15 @@ def _tests(pair: Pair, pack: Compared) -> Iterator[Diagnostic]:
     )
 
 
+def nobody(name: str) -> bool:
+    """Whether an owner's name is of no one who could be asked."""
+    return name.strip().casefold() in NOBODY or sum(c.isalpha() for c in name) < 2
+
+
 def _owner(rule: Rule) -> Iterator[Diagnostic]:
     agents = {a.name.casefold() for a in rule.authors if a.kind == "agent"}
     name = rule.owner.strip()
-    if name.casefold() in NOBODY or sum(c.isalpha() for c in name) < 2:
+    if nobody(name):
         wrong = f"'{rule.id}' has no owner" if not name else f"'{name}' is nobody who could answer for '{rule.id}'"
     elif name.casefold() in agents:
         wrong = f"'{name}', who owns '{rule.id}', is an agent"

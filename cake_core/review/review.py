@@ -11,9 +11,10 @@ from cake_core.frozen import frozen
 from cake_core.prove.prover import Prover
 from cake_core.review.compare import STRICT
 from cake_core.review.difference import Cost, Row, costs, rows, witnessed
-from cake_core.review.gate import refusals
+from cake_core.review.gate import nobody, refusals
 from cake_core.review.git import Repository, Version
 from cake_core.review.packs import Compared, Fate, compared
+from cake_core.review.projects import changed_settings
 from cake_core.review.snapshot import Snapshot, pack_folders, snapshot
 from cake_core.review.verdicts import Bench, Text
 from cake_core.rules.trial import trial
@@ -97,7 +98,7 @@ def _zoo(of: Snapshot) -> dict[str, bytes]:
 
 def review(base: tuple[Version, Snapshot], head: tuple[Version, Snapshot], corpus: Iterable[tuple[str, bytes]], tools: Tools) -> Review:
     found = difference(base, head, corpus, tools)
-    findings = [*refusals(head[1], found.packs, found.texts, found.kernels, found.unread), *_trials(head[1], found, tools)]
+    findings = [*changed_settings(base[1].projects, head[1].projects, nobody), *refusals(head[1], found.packs, found.texts, found.kernels, found.unread), *_trials(head[1], found, tools)]
     return Review(found, tuple(map(head[1].told, dict.fromkeys(findings))))
 
 

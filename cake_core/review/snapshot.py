@@ -8,8 +8,10 @@ from pathlib import Path, PurePosixPath
 from cake_core.diagnostics import CakeError, Diagnostic
 from cake_core.frozen import frozen
 from cake_core.review.git import Entry, Repository, Version
+from cake_core.review.projects import Project, read_project
 from cake_core.rules import Pack, load_pack
 from cake_core.rules.packs import GROUP, LOCAL
+from cake_core.rules.settings import FILE
 
 #: Says which packs a distribution brings.
 PROJECT = "pyproject.toml"
@@ -33,12 +35,13 @@ class Held:
 
 @frozen
 class Snapshot:
-    """`place`: where the files are. `odd`: paths inside of packs, or that lead to one, that are no regular files or have a name that is not read, with what they are."""
+    """`place`: where the files are. `projects`: what each `cake.toml` says. `odd`: paths inside of packs, or that lead to one, that are no regular files or have a name that is not read, with what they are."""
 
     place: Path
     held: tuple[Held, ...]
     odd: tuple[tuple[str, str], ...]
     zoo: tuple[Path, ...]
+    projects: tuple[Project, ...] = ()
 
     def told(self, d: Diagnostic) -> Diagnostic:
         """A finding as of the repository: it names no folder of ours."""
@@ -52,9 +55,21 @@ class Snapshot:
 
 
 def pack_folders(version: Version) -> tuple[str, ...]:
-    """Folders with a `pack.yaml`, those below a folder `tests` or `templates` excepted."""
+    """Folders with a `pack.yaml`, those below a folder `tests` or `templates` excepted, but for one that a project loads, whatever it is called."""
     found = (e.path.rpartition("/")[0] for e in version.entries if e.kind != "name" and e.path.rpartition("/")[2] == "pack.yaml")
-    return tuple(sorted(f for f in found if NO_PACKS.isdisjoint(f.split("/"))))
+    return tuple(sorted(f for f in found if _own(f)))
+
+
+def _own(folder: str) -> bool:
+    parts = PurePosixPath(folder).parts
+    above = parts[:-3] if parts[-3:-1] == LOCAL.parts else parts
+    return NO_PACKS.isdisjoint(above)
+
+
+def project_files(version: Version) -> tuple[str, ...]:
+    """Every `cake.toml`, those below a folder `tests` or `templates` excepted."""
+    found = (e.path for e in version.entries if e.kind == "file" and e.path.rpartition("/")[2] == FILE)
+    return tuple(sorted(f for f in found if _own(f.rpartition("/")[0])))
 
 
 def snapshot(repository: Repository, version: Version, folders: tuple[str, ...], into: Path) -> Snapshot:
@@ -62,14 +77,18 @@ def snapshot(repository: Repository, version: Version, folders: tuple[str, ...],
     into = into.resolve()
     into.mkdir(parents=True, exist_ok=True)
     above = tuple(dict.fromkeys((p / PROJECT).as_posix() for f in folders for p in PurePosixPath(f).parents))
-    repository.write(version, (*folders, ZOO, *above), into)
+    files = project_files(version)
+    repository.write(version, (*folders, ZOO, *above, *files), into)
     held = tuple(_held(into, f) for f in folders if (into / f / "pack.yaml").is_file())
-    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and (_a_pack(e) or any(_touches(e.path, f) for f in (*folders, ZOO))))
-    return Snapshot(into, held, odd, tuple(sorted(p for p in (into / ZOO).rglob("*.cake") if p.is_file())))
+    odd = tuple((e.path, e.kind) for e in version.entries if e.kind != "file" and (_loaded(e) or any(_touches(e.path, f) for f in (*folders, ZOO))))
+    zoo = tuple(sorted(p for p in (into / ZOO).rglob("*.cake") if p.is_file()))
+    return Snapshot(into, held, odd, zoo, tuple(read_project(into, f) for f in files))
 
 
-def _a_pack(entry: Entry) -> bool:
-    """What is no file and may be a pack: one whose folder has a name that is not read, and what a project would load."""
+def _loaded(entry: Entry) -> bool:
+    """What is no file and may be a pack, one whose folder has a name that is not read, or is what a project would load or read."""
+    if entry.path.rpartition("/")[2] == FILE and entry.kind == "link":
+        return True
     return entry.kind == "name" and entry.path.endswith("/pack.yaml") or f"/{LOCAL.as_posix()}/" in f"/{entry.path}"
 
 

@@ -94,13 +94,15 @@ def project(start: Path | None = None) -> Path:
 def settings(folder: Path | None = None) -> Settings:
     """What the project in `folder` says. Raises CakeError with all that is wrong with its file."""
     path = (folder or project()) / FILE
-    if not path.exists():
-        return Settings()
-    return _Reader(os.path.relpath(path), _text(path)).settings()
+    return read_settings(path, os.path.relpath(path)) if path.exists() else Settings()
 
 
-def _text(path: Path) -> str:
-    shown = os.path.relpath(path)
+def read_settings(path: Path, shown: str) -> Settings:
+    """What a file says that is there. `shown`: what findings call it. Raises CakeError."""
+    return _Reader(shown, _text(path, shown)).settings()
+
+
+def _text(path: Path, shown: str) -> str:
     start = Span(shown, 1, 1, 1, 2)
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:

@@ -53,6 +53,7 @@ BAD = GOOD.replace("2 warps", "1 warp")
 NOTE = "roles of five instances and more are of another kind, nothing is shared there"
 NEW = SMALL.replace("small-role", "many-instances").replace("r.warps > 1", "r.instances < 2").replace("is small", "has instances")
 TWO = GOOD.replace("role a: 2 warps", "role a[2]: 2 warps")
+WAIVER = '[[rules.waivers]]\nrule = "acme/small-role"\nlevel = "{level}"\nreason = "{reason}"\nowner = "{owner}"\n'
 RULES = {"small-role": SMALL, "few-warps": DEFINED, "drafted": DRAFT}
 PLACE = "packs/cake_rules_acme"
 ENVIRON = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
-from .conftest import BAD, GOOD, NEW, NOTE, SMALL, TWO, reviewed
+from .conftest import BAD, GOOD, NEW, NOTE, SMALL, TWO, WAIVER, reviewed
 from .test_honest import tighter
 
 
@@ -284,21 +285,90 @@ def a_pack_that_cant_be_read(repo):
     return {"rules/unknown-column"}
 
 
-def what_failed_let_pass_by_another_order(repo):
-    """`or` leaves its right side alone: the old rule had no value for events whose threads can't be counted, and said so; the new one passes them."""
+@contextmanager
+def on_main(repo):
+    """What the block does was so before the branch."""
     repo.git("checkout", "-q", "main")
-    rule = SMALL.replace("small-role", "few-threads").replace("{r: {role: {}}}\nwhere: r.instances >= 1", "{r: {event: {op: warp.sync}}}")
-    rule = rule.replace("r.warps > 1", "r.threads > 32 or r.threads == none")
-    repo.rule("few-threads", rule, bad_one=BAD, good_two=GOOD)
-    repo.goldens("few-threads")
+    yield
     repo.commit()
     repo.git("checkout", "-q", "-B", "branch")
+
+
+def what_failed_let_pass_by_another_order(repo):
+    """`or` leaves its right side alone: the old rule had no value for events whose threads can't be counted, and said so; the new one passes them."""
+    rule = SMALL.replace("small-role", "few-threads").replace("{r: {role: {}}}\nwhere: r.instances >= 1", "{r: {event: {op: warp.sync}}}")
+    rule = rule.replace("r.warps > 1", "r.threads > 32 or r.threads == none")
+    with on_main(repo):
+        repo.rule("few-threads", rule, bad_one=BAD, good_two=GOOD)
+        repo.goldens("few-threads")
     repo.change("rules/few-threads/rule.yaml", "r.threads > 32 or r.threads == none", "r.threads == none or r.threads > 32")
     repo.version("1.2.1")
     return {"review/loosened", "review/version"}
 
 
+def _project(repo, text: str) -> None:
+    (repo.root / "cake.toml").write_text(text)
+
+
+def a_pack_that_is_no_longer_asked_for(repo):
+    with on_main(repo):
+        _project(repo, '[rules]\npacks = ["core", "acme"]\n')
+    _project(repo, '[rules]\npacks = ["core"]\n')
+    return {"review/settings"}
+
+
+def a_project_without_its_settings(repo):
+    a_pack_that_is_no_longer_asked_for(repo)
+    (repo.root / "cake.toml").unlink()
+    return {"review/settings"}
+
+
+def a_waiver_without_a_reason(repo):
+    _project(repo, WAIVER.format(level="warning", reason="ok", owner="A. Person"))
+    return {"review/settings"}
+
+
+def a_waiver_of_nobody(repo):
+    (repo.root / "kernels" / "cake.toml").write_text(WAIVER.format(level="warning", reason=NOTE, owner="me"))
+    return {"review/settings"}
+
+
+def a_waiver_made_wider(repo):
+    with on_main(repo):
+        _project(repo, WAIVER.format(level="warning", reason="ok", owner="A. Person"))
+    _project(repo, WAIVER.format(level="off", reason="ok", owner="A. Person"))
+    return {"review/settings"}
+
+
+def settings_that_cant_be_read(repo):
+    _project(repo, "[rules]\nsuit = 'strict'\n")
+    return {"review/settings"}
+
+
+def linked_settings(repo):
+    (repo.root / "else.toml").write_text("")
+    (repo.root / "cake.toml").symlink_to("else.toml")
+    return {"review/odd-file"}
+
+
+def a_project_pack_called_as_what_is_left_out(repo):
+    """`.cake/rules/tests` is loaded as any other folder there."""
+    with on_main(repo):
+        (repo.root / ".cake" / "rules").mkdir(parents=True)
+        repo.pack = repo.pack.rename(repo.root / ".cake" / "rules" / "tests")
+    repo.change("rules/small-role/rule.yaml", "r.instances >= 1", "r.instances >= 1 and r.instances < 5")
+    return {"review/loosened"}
+
+
 DISHONEST = [
+    a_pack_that_is_no_longer_asked_for,
+    a_project_without_its_settings,
+    a_waiver_without_a_reason,
+    a_waiver_of_nobody,
+    a_waiver_made_wider,
+    settings_that_cant_be_read,
+    linked_settings,
+    a_project_pack_called_as_what_is_left_out,
     what_failed_let_pass_by_another_order,
     hidden_in_where,
     require_with_its_bad_text,

@@ -8,7 +8,7 @@ from pathlib import Path
 from cake_core.cli.versions import proved
 from cake_core.rules.packs import checkout
 
-from .conftest import DEFINED, ENVIRON, GOOD, NEW, NOTE, TWO, Repo, fates, reviewed
+from .conftest import DEFINED, ENVIRON, GOOD, NEW, NOTE, TWO, WAIVER, Repo, fates, reviewed
 from .test_dishonest import a_lower_level, a_shared_definition
 from .test_honest import a_new_rule, words
 
@@ -109,7 +109,9 @@ def test_rules_of_safety_leave_the_kernels_of_cake_as_they_are(repo, cake, monke
     repo.version("1.3.0")
     found, codes = reviewed(cake)
     assert codes["error"] == {"review/zoo"}
-    assert [d["message"] for d in found["diagnostics"]] == ["'acme/many-instances' on Cake's kernels/own.cake (k, sm90) was not judged and is violated"]
+    assert [d["message"] for d in found["diagnostics"]] == [
+        "'acme/many-instances' on Cake's kernels/own.cake (k, sm90) was not judged and is violated"
+    ]
     repo.change("rules/many-instances/rule.yaml", "kind: safety", "kind: style")
     assert reviewed(cake)[1]["error"] == set(), "advice may speak of them"
 
@@ -118,3 +120,23 @@ def test_the_kernels_of_cake_are_those_of_a_checkout_that_is_not_what_is_compare
     home = checkout()
     assert proved(home or tmp_path) == ()
     assert len(proved(tmp_path)) == (0 if home is None else len(list((home / "kernels").rglob("*.cake"))))
+
+
+def test_what_is_new_in_the_settings_of_a_project_is_to_be_looked_at(repo, cake):
+    """A waiver with a reason and an owner, another suite, lower levels: the project may say so, and who merges sees it. Stricter ones are not told."""
+    path = repo.root / "cake.toml"
+    path.write_text(
+        '[rules]\nsuite = "strict"\npacks = [{name = "core", version = ">=0.1"}]\n[rules.levels]\nperformance = "off"\n' + _waiver("warning")
+    )
+    found, codes = reviewed(cake)
+    assert codes == {"error": set(), "warning": {"review/settings"}}
+    said = " ".join(d["message"] for d in found["diagnostics"])
+    assert len(found["diagnostics"]) == 3 and "the suite 'strict'" in said and "'performance' at off" in said and "waives 'acme/small-role'" in said
+    repo.commit()
+    repo.git("branch", "-f", "main", "HEAD")
+    path.write_text('[rules]\nsuite = "strict"\npacks = [{name = "core", version = ">=0.1"}, "acme"]\n[rules.levels]\nperformance = "error"\n')
+    assert reviewed(cake)[1] == {"error": set(), "warning": set()}
+
+
+def _waiver(level: str) -> str:
+    return WAIVER.format(level=level, reason=NOTE, owner="A. Person")
