@@ -151,18 +151,10 @@ def _outline(source, arch, kernel, overrides: dict, findings: tuple[Diagnostic, 
 def _timeline(facts, sizes: dict, findings: tuple[Diagnostic, ...]):
     """(the run, why there is none): at the sizes that were named, those of a finding's example, or some that show much."""
     from cake_core.machine import MachineError, Scenario
-    from cake_core.machine.scenarios import value
     from cake_core.machine.timeline import telling, timeline
 
     if sizes:
-        if wrong := [n for n in sizes if n not in facts.scalars]:
-            raise click.UsageError(f"--shape: the kernel has no size '{wrong[0]}'; it has {', '.join(facts.scalars) or 'none'}")
-        if missing := [n for n in facts.scalars if n not in sizes]:
-            raise click.UsageError(f"--shape: '{missing[0]}' has no value")
-        if not all(isinstance(v, int) and not isinstance(v, bool) for v in sizes.values()):
-            raise click.UsageError("--shape: sizes are integers")
-        if not all(value(e, sizes) for e in facts.requires):
-            raise click.UsageError("--shape: these sizes break a 'require' of the kernel")
+        _admitted(facts, sizes)
     try:
         if sizes:
             return timeline(facts, Scenario(sizes), picks=PICKS * facts.cluster), {}
@@ -173,6 +165,25 @@ def _timeline(facts, sizes: dict, findings: tuple[Diagnostic, ...]):
         return telling(facts), {}
     except MachineError as error:
         return None, {"timeline": f"No run is shown: {error}."}
+
+
+def _admitted(facts, sizes: dict) -> None:
+    """A usage error unless these are all sizes of the kernel, and its `require`s admit them."""
+    from cake_core.machine import MachineError
+    from cake_core.machine.scenarios import value
+
+    if wrong := [n for n in sizes if n not in facts.scalars]:
+        raise click.UsageError(f"--shape: the kernel has no size '{wrong[0]}'; it has {', '.join(facts.scalars) or 'none'}")
+    if missing := [n for n in facts.scalars if n not in sizes]:
+        raise click.UsageError(f"--shape: '{missing[0]}' has no value")
+    if not all(isinstance(v, int) and not isinstance(v, bool) for v in sizes.values()):
+        raise click.UsageError("--shape: sizes are integers")
+    try:
+        kept = all(value(e, sizes) for e in facts.requires)
+    except MachineError:  # a division by zero
+        kept = False
+    if not kept:
+        raise click.UsageError("--shape: these sizes break a 'require' of the kernel")
 
 
 def _report(seen: Seen, picture) -> None:

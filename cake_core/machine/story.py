@@ -86,7 +86,7 @@ class Story:
         self.barriers: dict[int, Barrier] = {}
         self.meetings: dict[tuple[int, int], list[tuple[int, int]]] = {}
         self.arrows: list[tuple[Doing, Doing, str, bool]] = []
-        self.end = 1
+        self.end, self.whole = 1, True
 
     # --- gathering -------------------------------------------------------------------------------------------------
 
@@ -140,8 +140,9 @@ class Story:
         if cause is not None:
             self.arrows += [(cause, d, name, True) for d in others if d.agent.instance != cause.agent.instance or d.agent.name != cause.agent.name]
 
-    def finish(self, end: int) -> None:
-        self.end = end
+    def finish(self, end: int, whole: bool) -> None:
+        """`whole`: all threads have ended."""
+        self.end, self.whole = end, whole
 
     def _phase(self, barrier: Barrier, phase: int) -> Phase:
         self.barriers[barrier.id] = barrier
@@ -181,13 +182,14 @@ class Story:
             if agent.role is None:
                 continue
             first = min(self.cluster.members(agent), key=lambda a: a.warp)
-            named = _numbered(mine[first.id])
-            own = _numbered(mine[agent.id])
+            named, own = _numbered(mine[first.id]), _numbered(mine[agent.id])
+            behind = max((d.start for d in mine[first.id]), default=0)
+            if not all(key in named or not self.whole and d.start >= behind for key, d in own.items()):
+                named = own  # it does something else
             for key, d in own.items():
-                other = named[key] if own.keys() <= named.keys() else d
-                out[id(d)] = other
-                for n, op in enumerate(d.gave):
-                    out[id(op)] = other.gave[n] if n < len(other.gave) else op
+                if (other := named.get(key)) is not None:
+                    out[id(d)] = other
+                    out |= {id(op): other.gave[n] if n < len(other.gave) else op for n, op in enumerate(d.gave)}
         return out
 
     def _roles(self, cta: int, stand: dict[int, Doing], tracks: dict[Track, int], slices: list[Slice], numbers: dict[int, int]) -> None:

@@ -18,6 +18,7 @@ from cake_core.frozen import frozen
 from cake_core.machine.arrivals import land
 from cake_core.machine.clocks import layout_of
 from cake_core.machine.outcome import Fault, Scenario
+from cake_core.machine.outcome import Kind as Wrong
 from cake_core.machine.places import Location
 from cake_core.machine.scenarios import scenarios_of, some_sizes
 from cake_core.machine.schedule import ACTS, Order, Schedule
@@ -56,7 +57,7 @@ def timeline(facts: Facts, scenario: Scenario, *, picks: int = PICKS, seconds: f
         faults = run.run()
     except FaultFound as e:  # of a step that can't be made
         faults = [*run.faults.values(), e.fault]
-    run.leave_open()
+    run.leave_open(faults)
     return Timeline(run.story.trace(facts, scenario), scenario, tuple(faults), run.cut)
 
 
@@ -198,12 +199,13 @@ class Soonest(Schedule):
             others.append(doing)
         self.story.met(m.key, m.describe(), self.now, others, self.cause)
 
-    def leave_open(self) -> None:
-        """The run is over: who still waits has waited until then."""
+    def leave_open(self, faults: list[Fault]) -> None:
+        """The run is over: who still waits has waited until then, and waits for ever where no one could go on."""
         end = max((self.now, *self.time, *(d.end for d in self.story.all)))
         for doing in self.doing.values():
-            doing.end, doing.waited, doing.what = max(end, doing.start + 1), max(end - doing.start, 1), "stuck"
-        self.story.finish(max(end, 1))
+            doing.end, doing.waited = max(end, doing.start + 1), max(end - doing.start, 1)
+            doing.what = "stuck" if any(f.kind is Wrong.DEADLOCK for f in faults) else "wait"
+        self.story.finish(max(end, 1), not self.cut and not any(self.running))
 
     # --- what a step does to the picture ---------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def _tools(trace: Trace) -> str:
         el("button", t, type="button", id=i, title=w, aria_label=w)
         for t, i, w in (("−", "out", "narrower"), ("+", "in", "wider"), ("fit", "fit", "all of it"))
     )
-    check = '<label><input type="checkbox" id="links" checked> hand-offs</label>'
+    check = '<input type="checkbox" id="links" checked> <label for="links">hand-offs</label>'
     return check + el("span", zoom, cls="zoom", hidden=True) + key
 
 

@@ -128,6 +128,9 @@ def test_sizes_that_show_much_are_found():
 def test_a_run_that_is_too_long_is_cut():
     t = timeline(facts_of("gemm/gemm_sm90"), Scenario({"M": 400, "N": 512, "K": 6400}), picks=500)
     assert t.cut and t.faults == () and len(t.trace.slices) < 2000
+    roles = [k.name for k in t.trace.tracks if k.kind is Kind.ROLE and k.group == "CTA 0"]
+    assert roles == ["load", "math[0]", "math[1]"], "a warp that is ahead where the run is cut does nothing else than the others"
+    assert "stuck" not in {s.what for s in t.trace.slices}, "who waits there does not wait for ever"
 
 
 def test_texts_of_one_thing_each(facts):
