@@ -44,7 +44,7 @@ class Agent:
         self.grid.progress += 1
         if not self.grid.races:
             return None
-        stamp = c.vector.copy()
+        stamp = c.vector.told()
         self._tell(stamp)
         c.count += 1
         return stamp
@@ -52,9 +52,9 @@ class Agent:
     def _tell(self, stamp: Vector) -> None:
         stamp.tell(self.clock.id, self.clock.count)
 
-    def acquire(self, stamp: Vector | None) -> None:
+    def acquire(self, stamp: Vector | None, order: str = "") -> None:
         if stamp is not None:
-            self.clock.vector.join(stamp)
+            self.clock.vector.join(stamp, order)
 
     def fence(self, kind: str) -> None:
         if self.grid.races:

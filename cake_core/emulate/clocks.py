@@ -37,15 +37,24 @@ class Vector:
         self.ordered = {order: np.zeros(size, np.int64) for order in ORDERS}
         self.lanes: dict[int, tuple[int, int]] = {}
 
+    def told(self) -> Vector:
+        """For a stamp: what a fence behind a synchronisation has ordered holds for the thread that executed it alone."""
+        new = self.copy()
+        new.ordered["tensor"] = np.zeros(0, np.int64)
+        return new
+
     def copy(self) -> Vector:
         new = Vector()
         new.known, new.ordered, new.lanes = self.known.copy(), {k: v.copy() for k, v in self.ordered.items()}, dict(self.lanes)
         return new
 
-    def join(self, other: Vector) -> None:
+    def join(self, other: Vector, order: str = "") -> None:
+        """With an order all that the other knows is ordered so too."""
         self.known = _join(self.known, other.known)
-        for order, vector in other.ordered.items():
-            self.ordered[order] = _join(self.ordered[order], vector)
+        for name, vector in other.ordered.items():
+            self.ordered[name] = _join(self.ordered[name], vector)
+        if order:
+            self.ordered[order] = _join(self.ordered[order], other.known)
         for agent, (count, mask) in other.lanes.items():
             own, before = self.lanes.get(agent, (0, 0))
             self.lanes[agent] = max(own, count), mask | before

@@ -54,6 +54,7 @@ class Code:
     params: dict[str, int]
     param_bytes: int
     threads: tuple[int, int, int] | None
+    orders: frozenset[str] = frozenset()  # kinds of memory that the kernel has fences for
 
 
 END = -1
@@ -74,6 +75,7 @@ class Coder:
             self.params[name] = at
             at += size
         self.param_bytes = at
+        self.fenced: set[str] = set()
         for type, name, count in entry.registers:
             width = 0 if type == "pred" else WIDTHS.get(type)
             if width is None:
@@ -96,6 +98,9 @@ class Coder:
 
     def constant(self, operand: Operand) -> int | None:
         return operand if isinstance(operand, int) else None
+
+    def orders(self, kind: str) -> None:
+        self.fenced.add(kind)
 
     def holds(self, operands: Sequence[Operand]) -> Callable[[Lanes, str], None]:
         places = frozenset(self.places[o] for o in operands if isinstance(o, str) and o in self.places)
@@ -399,7 +404,7 @@ def _made(entry: Entry, coder: Coder) -> Code:
             raise Unsupported(line, "bra", f"there is no label '{label}'")
         blocks[number].taken = labels[label]
     coder._view("bool")
-    return Code(blocks, coder.rows, frozenset(coder.views), coder.params, coder.param_bytes, _threads(entry))
+    return Code(blocks, coder.rows, frozenset(coder.views), coder.params, coder.param_bytes, _threads(entry), frozenset(coder.fenced))
 
 
 def _threads(entry: Entry) -> tuple[int, int, int] | None:

@@ -202,6 +202,7 @@ class Grid:
 
     def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, outlives: bool) -> Job:
         seen = lanes.release() or Vector()
+        seen.ordered["tensor"] = lanes.clock.vector.ordered["tensor"].copy()  # its thread's own fences hold for it
         job = Job(lanes.cta, lanes.line, queue, work, what, proxy, outlives, seen)
         key = ("alone", id(job)) if queue is None else (lanes.cta.number, queue)
         self.queues.setdefault(key, deque()).append(job)
@@ -214,7 +215,7 @@ class Grid:
         if not queue:
             del self.queues[key]
         if self.races and key in self.last:
-            job.seen.join(self.last[key])
+            job.seen.join(self.last[key], "tensor")  # an engine does its work in order, fences or not
         clock = self._job_clock(job)
         agent = JobAgent(job.cta, clock, job.line, job.what, job.proxy == "async")
         self.now = agent

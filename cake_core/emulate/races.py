@@ -90,6 +90,11 @@ class Shadow:
                 others &= words >> STRONG & 1 == 0
             if others.any():
                 self._lanes(agent, int(words[others][0]) & LANE, does, "wrote")
+        if self.memory.kind in agent.grid.code.orders:
+            foreign = (agents > 0) & ~(mine & (counts == clock.count))
+            unfenced = foreign & (counts > reach(vector.ordered[self.memory.kind], agents))
+            if unfenced.any():
+                self._unfenced_between(agent, int(agents[unfenced].flat[0]), does, "wrote")
         if agent.engine and (ordered := vector.ordered.get(f"async.{self.memory.kind}")) is not None:
             threads = ~agent.grid.jobs[agents] & ~mine & (agents > 0)
             unfenced = threads & (counts > reach(ordered, agents))
@@ -98,8 +103,16 @@ class Shadow:
 
     def _behind_reads(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool) -> None:
         known, clock = agent.clock.vector.known, agent.clock
+        fenced = agent.clock.vector.ordered[self.memory.kind] if self.memory.kind in agent.grid.code.orders else None
         for reader, seen in self.reads.items():
             mine = reader == clock.id
+            if fenced is not None:
+                counts = seen.reshape(-1, chunk)[index] >> COUNT - 2
+                late = counts > (int(fenced[reader]) if reader < len(fenced) else 0)
+                if mine:
+                    late &= counts != clock.count
+                if late.any():
+                    self._unfenced_between(agent, reader, "writes", "read")
             if mine and lanes is None:
                 continue
             words = seen.reshape(-1, chunk)[index]
@@ -148,6 +161,14 @@ class Shadow:
             f"a lane of {agent.who} {does} what lane {other} {did} in the {self.memory.name}, and they have not met in between",
             why="lanes of one warp are ordered by a barrier of the warp, or of more threads",
             fix="let the lanes meet first (warp.sync)",
+        )
+
+    def _unfenced_between(self, agent: Agent, other: int, does: str, did: str) -> None:
+        agent.finding(
+            "emulate/missing-fence",
+            f"{agent.who} {does} bytes of the {self.memory.name} that {agent.grid.name(other)} {did}, and fences for this memory do not order the two",
+            why="what orders threads orders accesses of engines to it only with a fence in front of it and one behind it",
+            fix="fence before the threads synchronise, and after",
         )
 
     def _unfenced(self, agent: Agent, other: int, does: str) -> None:

@@ -121,12 +121,12 @@ class Lanes(Agent):
             c.pairs = np.zeros((LANES, LANES), np.int64)
         return c.pairs
 
-    def acquire(self, stamp: Vector | None) -> None:
+    def acquire(self, stamp: Vector | None, order: str = "") -> None:
         """What it tells of this warp's own lanes is ordered in front of these lanes too."""
         if stamp is None:
             return
         c = self.clock
-        c.vector.join(stamp)
+        c.vector.join(stamp, order)
         own = int(stamp.known[c.id]) if c.id < len(stamp.known) else 0
         if own > c.synced:
             if not self.missing(None):

@@ -104,6 +104,10 @@ class Coder(Protocol):
         again, an instruction of these lanes that reads or writes one of them is a finding (`emulate/race`). What the instruction that asks for
         `holds` reads and writes through its own coder is none."""
 
+    def orders(self, kind: str) -> None:
+        """The kernel has fences for memory of this kind (`Cta.memory`): its accesses must be ordered by them too. In a kernel without any what orders
+        threads is enough."""
+
     def unsupported(self, why: str) -> Exception:
         """To be raised: `why` is what of this form is not covered."""
 
@@ -166,8 +170,8 @@ class Agent(Protocol):
     def release(self) -> Any:
         """A stamp of all that this agent has done and seen."""
 
-    def acquire(self, stamp: Any) -> None:
-        """What the stamp holds has happened before what this agent does from now on."""
+    def acquire(self, stamp: Any, order: str = "") -> None:
+        """What the stamp holds has happened before what this agent does from now on; with an order of fences (`tensor`) it needs none of these either."""
 
     def fence(self, kind: str) -> None:
         """A fence. Kinds: `async`, `async.shared`, `async.global`, between accesses of threads and those of engines (PTX ISA, fence.proxy.async);

@@ -352,6 +352,23 @@ def test_a_store_to_shared_memory_without_a_proxy_fence():
     assert run.findings == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "codes"),
+    [(True, True, []), (False, True, ["emulate/missing-fence"]), (True, False, ["emulate/missing-fence"]), (False, False, [])],
+)
+def test_fences_around_a_synchronisation(before, after, codes):
+    """A store of each warp in front of a product over it. A kernel with such fences is held against them; one without any waits as CUTLASS does."""
+    factors, head, product = simple()
+    stored = STORED if before else STORED.replace("  tcgen05.fence::before_thread_sync;\n", "")
+    wait = WAIT if after else WAIT.replace("  tcgen05.fence::after_thread_sync;", "")
+    if not after:
+        stored = stored.replace("\n  tcgen05.fence::after_thread_sync;", "")
+    body = [moves(32, True), stored, head, issue("f16"), COMMIT, wait, moves(32, False)]
+    run, out = execute("\n".join(body), factors, cells(np.ones((128, 32)), "f32"))
+    assert sorted(set(run.codes)) == codes
+    np.testing.assert_array_equal(results(out[0], 128, 32, "f32"), 1 + product)
+
+
 def test_copies_of_scales_that_differ():
     body = [moves(32, True), STORED, named(0x4000_4040_0001_0000, 0x4000_4040_0001_0000, scaled_idesc("e4m3", "e4m3", 32, "ue8m0", (0, 0), False))]
     body += ["  add.u32 %r15, %r4, 64;", issue("mxf8f6f4", ", [%r4], [%r4]", enable="0", d="%r15", words=".block_scale"), COMMIT, WAIT]

@@ -121,7 +121,7 @@ def wait_loads(s: Statement, c: Coder) -> Step:
         whole(lanes, "tcgen05.wait::ld")
         moves = lanes.state("tcgen05.moves", Moves)
         for job in moves.loads:
-            lanes.acquire(job.stamp)
+            lanes.acquire(job.stamp, "tensor")
         moves.loads.clear()
 
     return step
@@ -139,7 +139,7 @@ def wait_stores(s: Statement, c: Coder) -> Step:
         if late:
             return lanes.wait(lambda: all(job.done for job in late), "its stores to tensor memory")
         for job in moves.stores:
-            lanes.acquire(job.stamp)
+            lanes.acquire(job.stamp, "tensor")
         moves.stores.clear()
         return None
 

@@ -58,10 +58,11 @@ def _targets(lanes: Lanes, address: int, mask: int) -> list[Barrier]:
 
 
 def fence(s: Statement, c: Coder) -> Step:
-    """PTX ISA, tcgen05.fence: orders what the engine does around a synchronisation of threads. An acquiring wait is taken to order it too, as kernels
-    that run on such devices write no fence (CUTLASS, Triton)."""
+    """PTX ISA, tcgen05.fence: orders what the engine does around a synchronisation of threads. A kernel that has such fences is held against them; in
+    one without any an acquiring wait is enough, as kernels that run on such devices show (CUTLASS, Triton)."""
     if len(s.words) != 2:
         raise c.unsupported(f"the words of '{s.opcode}'")
+    c.orders("tensor")
     kind = "tensor_before" if s.words[1] == "fence::before_thread_sync" else "tensor_after"
 
     def step(lanes: Lanes) -> None:
