@@ -1,17 +1,23 @@
 """Reads PTX text into records, from the text alone: what this compiler or any other has printed.
 
 It knows how statements are written (PTX ISA, Syntax: Statements, Identifiers, Constants; Instruction Operands) and no instruction: an opcode is a
-word with dots. One statement stands on a line. Operands are read when they are asked for, since most of a kernel moves floats about.
+word with dots. Operands are read when they are asked for, since most of a kernel moves floats about.
+
+Names are those of the text, made one for the whole entry: a register that a block inside of the body declares, or that has no %, is `%name$1`, and a
+label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over. Functions are not read: a call
+is an error that names the function.
 """
 
 from __future__ import annotations
 
 import re
-import struct
+from collections.abc import Callable
 from dataclasses import field
-from functools import lru_cache
 
 from cake_core.frozen import frozen
+from cake_core.ptx import declared
+from cake_core.ptx.declared import Variable
+from cake_core.ptx.operands import At, Group, Operand, Pair, Sum, operands_of
 
 
 class PtxSyntaxError(Exception):
@@ -20,34 +26,6 @@ class PtxSyntaxError(Exception):
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
         self.line, self.why = line, why
-
-
-@frozen
-class At:
-    """`[base + offset]`, and `[base, {x, y}]` of a tensor map: `base` a register, a symbol or a number (PTX ISA, Addresses as Operands)."""
-
-    base: str | int
-    offset: int = 0
-    coordinates: tuple[Operand, ...] = ()
-
-
-@frozen
-class Group:
-    """`{a, b}`: the parts of a vector."""
-
-    items: tuple[Operand, ...]
-
-
-@frozen
-class Pair:
-    """`a|b`: two results."""
-
-    first: Operand
-    second: Operand
-
-
-#: A register or another name is a text, `_` the sink among them; `!p` is a text too.
-Operand = str | int | float | At | Group | Pair
 
 
 @frozen
@@ -104,7 +82,8 @@ class Mark:
 class Entry:
     """One `.entry`. `params`: names and types in order; `symbols`: names outside of it, with their alignment; `threads`: of a CTA, where
     `.reqntid` says so; `directives` in front of its body, as written. `registers`: (type, name, count) as declared, count None of a single
-    one; `shared`: (name, alignment, bytes) of variables, bytes None where the launch gives them; `sizes`: (alignment, bytes) of each parameter."""
+    one; `shared`: (name, alignment, bytes) of variables, bytes None where the launch gives them; `sizes`: (alignment, bytes) of each parameter;
+    `variables`: those of the spaces global, const and local, of the module and of the body."""
 
     name: str
     params: tuple[tuple[str, str], ...]
@@ -114,6 +93,7 @@ class Entry:
     registers: tuple[tuple[str, str, int | None], ...] = ()
     shared: tuple[tuple[str, int, int | None], ...] = ()
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
 
     @property
     def threads(self) -> int | None:
@@ -128,127 +108,241 @@ class Entry:
 
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
 _BRACES = re.compile(r"\{[^}]*\}")
-_STATEMENT = re.compile(r"(?:@(!?)(%[\w$]+)\s+)?([a-z][\w.:]*)(?=[\s;])")
-_MARK = re.compile(r"([A-Za-z_$%][\w$]*):$")
-_SYMBOL = re.compile(r"(?:\.(?:extern|visible|weak))?\s*\.(shared|global|const)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?")
-_PARAM = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$]+)(?:\[(\d+)\])?")
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+);$")
-_NAMED = re.compile(r"(%?[\w$]+)(?:<(\d+)>)?$")
-_ENTRY = re.compile(r"(?:\.visible\s+)?\.entry\s+([\w$]+)")
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_STATEMENT = re.compile(r"\s*(?:@\s*(!?)\s*(%?[\w$]+)\s+)?([a-z]\w*(?:(?:\.|::)\w+)*)(?=[\s;])(?!\s*:)\s*([^;{}]*(?:\{[^{}]*\}[^;{}]*)*);")
+_MARK = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_DIRECTIVE = re.compile(r"\.(\w+)")
+_HEAD = re.compile(r"\s+([\w$]+)\s*(?:\(([^()]*(?:\([^()]*\)[^()]*)*)\))?\s*([^;{]*)([;{])")
+_SPACE = re.compile(r"\s*")
+_BRACE = re.compile(r"[{}]")
+#: Directives that end with their line, and that are read over.
+_LINES = ("version", "target", "address_size", "file", "loc")
+_SPACES = ("shared", "global", "const", "local")
+_LINKING = ("extern", "visible", "weak", "common", "noreturn")
 
 
-def read(text: str) -> Entry:
-    """The only entry of a module. Raises PtxSyntaxError."""
-    name, params, symbols, directives, body, inside = "", [], {}, [], [], False
-    registers, shared, sizes = [], [], {}
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.partition("//")[0].strip() if "//" in raw else raw.strip()
-        if not line:
-            continue
-        if inside and line[0] not in ".{}":
-            if line[-1] == ";" and line.find(";") == len(line) - 1 and (s := _STATEMENT.match(line)) is not None:
-                body.append(Statement(number, s[3], line[s.end() : -1].strip(), s[2], s[1] == "!"))
-            elif (m := _MARK.match(line)) is not None:
-                body.append(Mark(number, m[1]))
-            else:
-                raise PtxSyntaxError(number, f"'{line}' is no statement")
-        elif line == "{":
-            if inside:
-                raise PtxSyntaxError(number, "a block inside of the body is not read")
-            inside = True
-        elif line == "}":
-            inside = False
-        elif (e := _ENTRY.match(line)) is not None:
-            if name:
-                raise PtxSyntaxError(number, "a second entry")
-            name = e[1]
-        elif (p := _PARAM.match(line)) is not None:
-            width = _bytes(p[2])
-            params.append((p[3], p[2]))
-            sizes[p[3]] = (int(p[1] or width), width * int(p[4] or 1))
-        elif (s := _SYMBOL.match(line)) is not None:
-            symbols[s[4]] = int(s[2] or 1)
-            if s[1] == "shared":
-                width = _bytes(s[3])
-                shared.append((s[4], int(s[2] or width), None if s[5] == "" else width * int(s[5] or 1)))
-        elif (r := _REGISTERS.match(line)) is not None:
-            for item in r[2].split(","):
-                if (n := _NAMED.match(item.strip())) is None:
-                    raise PtxSyntaxError(number, f"'{item.strip()}' names no register")
-                registers.append((r[1], n[1], int(n[2]) if n[2] else None))
-        elif line[0] == "." and name and not inside:
-            directives.append(line)
-    if not name:
+def entries(text: str) -> tuple[str, ...]:
+    """The names of a module's entries, in order. Raises PtxSyntaxError."""
+    return tuple(_Module(text).read(lambda name: False).names)
+
+
+def read(text: str, name: str | None = None) -> Entry:
+    """One entry of a module: that of `name`, or the only one. Raises PtxSyntaxError."""
+    module = _Module(text).read(lambda n: name in (None, n))
+    names = ", ".join(f"'{n}'" for n in module.names)
+    if not names:
         raise PtxSyntaxError(1, "there is no entry")
-    return Entry(name, tuple(params), symbols, tuple(directives), tuple(body), tuple(registers), tuple(shared), sizes)
+    if not module.found:
+        raise PtxSyntaxError(1, f"there is no entry '{name}', but {names}")
+    if len(module.found) > 1:
+        raise PtxSyntaxError(module.found[1][0], f"a second entry: of {names} one is chosen by its name")
+    return module.entry(*module.found[0][1:])
 
 
-def _bytes(type: str) -> int:
-    """The size of a type: its name ends in its width."""
-    return max(int(re.search(r"\d+$", type)[0]) // 8, 1) if type[-1].isdigit() else 1
+class _Scope:
+    """A block of a body. `names`: its registers' and labels' names in the text, and those that they have here."""
+
+    __slots__ = ("first", "labels", "names", "number", "pattern")
+
+    def __init__(self, number: int, first: int, names: dict[str, str]) -> None:
+        self.number, self.first, self.names = number, first, names
+        self.labels: dict[str, str] = {}
+        self.pattern: re.Pattern | None = None
 
 
-# --- operands ------------------------------------------------------------------------------------------------------
+class _Module:
+    """A text without its comments. `names`: of its entries; `found`: line, name, parameters, directives, place and body of those that are asked for;
+    `variables`: outside of entries."""
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<float>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})|(?P<int>[-+]?\s*(?:0[xX][0-9a-fA-F]+|\d+))U?"
-    r"|(?P<name>!?%?[A-Za-z_$][\w$]*(?:\.[xyzw])?)|(?P<mark>[][{},+|]))"
-)
+    def __init__(self, text: str) -> None:
+        self.names: list[str] = []
+        self.found: list[tuple] = []
+        self.variables: list[Variable] = []
+        if "//" in text or "/*" in text:
+            text = _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else "\n" * m[0].count("\n") or " ", text)
+        self.text = text
+
+    def line(self, at: int) -> int:
+        return self.text.count("\n", 0, at) + 1
+
+    def fails(self, at: int, why: str) -> PtxSyntaxError:
+        return PtxSyntaxError(self.line(at), why)
+
+    def to(self, mark: str, at: int) -> int:
+        """Behind the next `mark`."""
+        end = self.text.find(mark, at)
+        if end < 0:
+            if mark == "\n":
+                return len(self.text)
+            raise self.fails(at, f"there is no '{mark}' behind this")
+        return end + len(mark)
+
+    def past(self, at: int) -> int:
+        """Behind the brace that closes the one at `at`."""
+        depth = 0
+        for found in _BRACE.finditer(self.text, at):
+            depth += 1 if found[0] == "{" else -1
+            if depth == 0:
+                return found.end()
+        raise self.fails(at, "a block does not end")
+
+    def read(self, asked: Callable[[str], bool]) -> _Module:
+        text, at = self.text, 0
+        while (at := _SPACE.match(text, at).end()) < len(text):
+            found = _DIRECTIVE.match(text, at)
+            if found is None:
+                raise self.fails(at, f"'{text[at : self.to(chr(10), at)].strip()}' is no directive")
+            word, start = found[1], found.end()
+            if word in _LINKING:
+                at = start
+            elif word in _LINES:
+                at = self.to("\n", start)
+            elif word == "entry":
+                head = _HEAD.match(text, start)
+                if head is None:
+                    raise self.fails(at, "an entry without a body")
+                if head[4] == ";":  # declared, and defined elsewhere
+                    at = head.end()
+                    continue
+                self.names.append(head[1])
+                if asked(head[1]):
+                    *body, end = self._body(head.end())
+                    self.found.append((self.line(at), head[1], head[2] or "", head[3], at, *body))
+                    at = end
+                else:
+                    at = self.past(head.end() - 1)
+            elif word in _SPACES:
+                end = self.to(";", start)
+                try:
+                    self.variables.append(declared.variable(word, text[start : end - 1]))
+                except ValueError as error:
+                    raise self.fails(at, str(error)) from None
+                at = end
+            elif word == "section":
+                at = self.past(text.find("{", start))
+            elif word == "func":
+                brace, semicolon = text.find("{", start), text.find(";", start)
+                at = self.past(brace) if 0 <= brace < semicolon or semicolon < 0 else semicolon + 1
+            elif word in ("pragma", "alias", "tex"):
+                at = self.to(";", start)
+            else:
+                raise self.fails(at, f"'.{word}' is not read in a module")
+        return self
+
+    def entry(self, name: str, params: str, head: str, at: int, registers: list, own: list[Variable], body: list[Statement | Mark]) -> Entry:
+        given, sizes = [], {}
+        for part in params.split(",") if params.strip() else []:
+            try:
+                one = declared.variable("param", part.strip().removeprefix(".param"))
+            except ValueError as error:
+                raise self.fails(at, str(error)) from None
+            given.append((one.name, one.type))
+            sizes[one.name] = (one.align, one.size or 0)
+        directives = tuple(" ".join(d.split()) for d in re.findall(r"\.\w+[^.]*", head))
+        all_ = [*self.variables, *own]
+        return Entry(
+            name,
+            tuple(given),
+            {v.name: v.align for v in all_},
+            directives,
+            tuple(body),
+            tuple(registers),
+            tuple((v.name, v.align, v.size) for v in all_ if v.space == "shared"),
+            sizes,
+            tuple(v for v in all_ if v.space != "shared"),
+        )
+
+    # --- the body
+
+    def _body(self, at: int) -> tuple[list, list[Variable], list[Statement | Mark], int]:
+        """Registers, variables, statements, and where the text goes on."""
+        text, body, registers, variables = self.text, [], [], []
+        scopes, blocks = [_Scope(0, 0, {})], 0
+        line, counted = self.line(at), at
+        match, append, pattern = _STATEMENT.match, body.append, None
+        while True:
+            if (s := match(text, at)) is not None:
+                start = s.start(3) if s[2] is None else s.start(2)
+                line += text.count("\n", counted, start)
+                counted, at = start, s.end()
+                operands, guard = s[4].strip(), s[2]
+                if "\n" in operands:  # over several lines, or without its semicolon
+                    operands = " ".join(operands.split())
+                    _ = Statement(line, s[3], operands).operands
+                if s[3][:4] == "call":
+                    raise PtxSyntaxError(line, f"'{s[3]} {operands}': calls of functions are not read")
+                if pattern is not None:
+                    operands = pattern.sub(lambda m: scopes[-1].names[m[0]], operands)
+                    guard = scopes[-1].names.get(guard, guard)
+                append(Statement(line, s[3], operands, guard, s[1] == "!"))
+                continue
+            at = _SPACE.match(text, at).end()
+            line += text.count("\n", counted, at)
+            counted = at
+            if text.startswith("{", at):
+                blocks += 1
+                scopes.append(_Scope(blocks, len(body), dict(scopes[-1].names)))
+                scopes[-1].pattern = pattern
+                at += 1
+            elif text.startswith("}", at):
+                self._close(scopes[-1], body)
+                at += 1
+                scopes.pop()
+                if not scopes:
+                    return registers, variables, body, at
+                pattern = scopes[-1].pattern
+            elif (m := _MARK.match(text, at)) is not None:
+                scope, label = scopes[-1], m[1]
+                if scope.number:
+                    scope.labels[label] = f"{label}${scope.number}"
+                append(Mark(line, scope.labels.get(label, label)))
+                at = m.end()
+            elif (d := _DIRECTIVE.match(text, at)) is not None:
+                at = self._declared(d[1], at, d.end(), scopes[-1], registers, variables)
+                pattern = scopes[-1].pattern
+            else:
+                end = min(self.to("\n", at), text.find(";", at) + 1 or len(text))
+                raise PtxSyntaxError(line, f"'{text[at:end].strip()}' is no statement")
+
+    def _declared(self, word: str, at: int, start: int, scope: _Scope, registers: list, variables: list[Variable]) -> int:
+        """A directive of a body; where the text goes on behind it."""
+        if word in ("loc", "file"):
+            return self.to("\n", start)
+        end = self.to(";", start)
+        inside = self.text[start : end - 1]
+        try:
+            if word == "reg":
+                for type, name, count in declared.registers(inside):
+                    registers.append((type, self._named(scope, name, count), count))
+            elif word in _SPACES:
+                variables.append(declared.variable(word, inside))
+            elif word not in ("pragma", "branchtargets"):
+                raise ValueError(f"'.{word}' is not read in a body" + (": parameters of calls" if word == "param" else ""))
+        except ValueError as error:
+            raise self.fails(at, str(error)) from None
+        return end
+
+    def _named(self, scope: _Scope, name: str, count: int | None) -> str:
+        """The name that a register has here."""
+        if scope.number == 0 and name[0] == "%":
+            return name
+        made = f"{'' if name[0] == '%' else '%'}{name}${scope.number}"
+        if count is None:
+            scope.names[name] = made
+        else:
+            scope.names |= {f"{name}{n}": f"{made}{n}" for n in range(count)}
+        listed = "|".join(re.escape(n) for n in sorted(scope.names, key=len, reverse=True))
+        scope.pattern = re.compile(rf"(?<![\w$%.:])(?:{listed})(?![\w$])")
+        return made
+
+    def _close(self, scope: _Scope, body: list[Statement | Mark]) -> None:
+        """Branches to the labels of a block that ends have the labels' names here."""
+        if not scope.labels:
+            return
+        for n in range(scope.first, len(body)):
+            item = body[n]
+            if isinstance(item, Statement) and item.text in scope.labels:
+                body[n] = Statement(item.line, item.opcode, scope.labels[item.text], item.guard, item.negated)
 
 
-@lru_cache(maxsize=1 << 14)
-def operands_of(text: str) -> tuple[Operand, ...]:
-    """The operands behind an opcode. Raises ValueError."""
-    tokens: list[tuple[str, str]] = []
-    at = 0
-    while at < len(text):
-        m = _TOKEN.match(text, at)
-        if m is None:
-            raise ValueError(f"operands '{text}' are not read from '{text[at:]}' on")
-        tokens.append((m.lastgroup or "", m[m.lastgroup or 0].replace(" ", "")))
-        at = m.end()
-    found, at = _list(tokens, 0)
-    if at != len(tokens):
-        raise ValueError(f"operands '{text}' do not end")
-    return found
-
-
-def _list(tokens: list, at: int) -> tuple[tuple[Operand, ...], int]:
-    out: list[Operand] = []
-    while at < len(tokens) and tokens[at][1] not in ("]", "}"):
-        item, at = _operand(tokens, at)
-        out.append(item)
-        if at < len(tokens) and tokens[at][1] == ",":
-            at += 1
-    return tuple(out), at
-
-
-def _operand(tokens: list, at: int) -> tuple[Operand, int]:
-    kind, word = tokens[at]
-    match kind:
-        case "float":
-            return struct.unpack(">d" if len(word) > 10 else ">f", bytes.fromhex(word[2:]))[0], at + 1
-        case "int":
-            return int(word, 0), at + 1
-        case "name":
-            if at + 1 < len(tokens) and tokens[at + 1][1] == "|":
-                second, end = _operand(tokens, at + 2)
-                return Pair(word, second), end
-            return word, at + 1
-    if word == "{":
-        items, at = _list(tokens, at + 1)
-        return Group(items), at + 1
-    if word == "[":
-        base, at = _operand(tokens, at + 1)
-        offset, coordinates = 0, ()
-        if at < len(tokens) and tokens[at][1] == "+":
-            at += 1
-        if at < len(tokens) and tokens[at][0] == "int":
-            offset, at = int(tokens[at][1], 0), at + 1
-        if at < len(tokens) and tokens[at][1] == ",":
-            inner, at = _operand(tokens, at + 1)
-            coordinates = inner.items if isinstance(inner, Group) else (inner,)
-        if at >= len(tokens) or tokens[at][1] != "]" or not isinstance(base, str | int):
-            raise ValueError("an address does not end")
-        return At(base, offset, coordinates), at + 1
-    raise ValueError(f"'{word}' starts no operand")
+__all__ = ["At", "Entry", "Group", "Mark", "Operand", "Pair", "PtxSyntaxError", "Statement", "Sum", "entries", "operands_of", "read"]

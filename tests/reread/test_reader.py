@@ -10,7 +10,7 @@ from read_back_zoo import ZOO, lowered, targets
 
 from cake_core.ptx.builder import Addr, Builder, Vec
 from cake_core.ptx.module import EntryParam, Module
-from cake_core.ptx.reader import At, Group, Mark, Pair, PtxSyntaxError, Statement, operands_of, read
+from cake_core.ptx.reader import At, Group, Mark, Pair, PtxSyntaxError, Statement, Sum, operands_of, read
 
 
 def text_of(operand) -> str:
@@ -60,15 +60,20 @@ def test_every_statement_of_the_zoo_is_read_and_written_again(name, arch):
         ("_|%p4, -1", (Pair("_", "%p4"), -1)),
         ("%p1|%p2, 0f3F800000, 0d3FF0000000000000", (Pair("%p1", "%p2"), 1.0, 1.0)),
         ("%tid.x, WARP_SZ, !%p1", ("%tid.x", "WARP_SZ", "!%p1")),
+        ("[sym + 8], [%r1 + -16], [%rd1-4]", (At("sym", 8), At("%r1", -16), At("%rd1", -4))),
+        ("sym+16, %r1", (Sum("sym", 16), "%r1")),
+        ("[32+32], [64 + -8]", (At(32, 32), At(64, -8))),
+        ("0b101, 017, 0xFFU, 10U, - 5, 1.5, -2.5e-3", (5, 15, 255, 10, -5, 1.5, -0.0025)),
+        ("{%r1, _}, {a|%p, {1}}", (Group(("%r1", "_")), Group((Pair("a", "%p"), Group((1,)))))),
     ],
 )
 def test_operands(text, operands):
     assert operands_of(text) == operands
 
 
-@pytest.mark.parametrize("text", ["%r1, ?", "[%r1", "{%r1", "%r1 %r2 ]", "[{%r1}]"])
+@pytest.mark.parametrize("text", ["%r1, ?", "[%r1", "{%r1", "%r1 %r2 ]", "[{%r1}]", "%r1 %r2", "%r1 4", "%p|", "["])
 def test_what_is_no_operand(text):
-    with pytest.raises(ValueError, match="operand|end"):
+    with pytest.raises(ValueError, match="operand|end|comma|behind"):
         operands_of(text)
 
 
@@ -107,9 +112,15 @@ def test_threads_of_several_dimensions():
     ("text", "line", "why"),
     [
         (ENTRY + "  mov.b32 %r0, 1\n}\n", 7, "is no statement"),
-        (ENTRY + "  ret; ret;\n}\n", 7, "is no statement"),
-        (ENTRY + "{\n", 7, "a block inside of the body"),
-        (ENTRY + "  ret;\n}\n.visible .entry other()\n", 9, "a second entry"),
+        (ENTRY + "  mov.b32 %r0, 1\n  ret;\n}\n", 7, "no comma in front of 'ret'"),
+        (ENTRY + "{\n", 8, "'' is no statement"),
+        (ENTRY + "  ret;\n}\n.visible .entry other() { ret; }\n", 9, "a second entry: of 'k', 'other' one is chosen by its name"),
+        (ENTRY + "  call.uni (%r0), vprintf, (%r1);\n}\n", 7, "'call.uni .*vprintf.*': calls of functions are not read"),
+        (ENTRY + "  .param .b32 p;\n}\n", 7, "'.param' is not read in a body"),
+        (ENTRY + "  .reg .v2 .b32 %v;\n}\n", 7, "registers '.v2"),
+        (".weird x;\n" + ENTRY + "ret;\n}\n", 1, "'.weird' is not read in a module"),
+        ("hello\n", 1, "'hello' is no directive"),
+        (".entry k;\n", 1, "there is no entry"),
         ("// nothing\n", 1, "there is no entry"),
     ],
 )

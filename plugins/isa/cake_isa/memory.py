@@ -54,7 +54,7 @@ def ld(s: Statement, c: Coder) -> Step:
     at, dtype = c.address(a), np.dtype(TYPES[kind])
     size = count * dtype.itemsize
     if count == 1:
-        to = c.result(d, kind)
+        to = c.result(items[0], kind)
 
         def give(lanes: Lanes, data: np.ndarray) -> None:
             to(lanes, data.view(dtype).reshape(LANES))
@@ -88,7 +88,7 @@ def st(s: Statement, c: Coder) -> Step:
         raise c.unsupported(f"'{s.opcode}' of {len(items)} registers")
     at = c.address(a)
     if count == 1:
-        x = c.source(b, kind)
+        x = c.source(items[0], kind)
         data = lambda lanes: bytes_of(x(lanes))
     else:
         all_ = c.sources(items, kind)
