@@ -16,7 +16,7 @@ from cake_core.rules.terms import Origins, around, as_written, names_in, owned, 
 RLIMIT = 2_000_000
 #: The largest budget that a rule can set, and what all questions of one rule on one kernel may take together.
 MAX_RLIMIT = 10_000_000
-MAX_ALL = 20_000_000
+MAX_OF_RULE = 20_000_000
 #: Integers of the kernel have 32 bits.
 LOW, HIGH = -(2**31), 2**31 - 1
 
@@ -30,7 +30,7 @@ class Arithmetic:
         self.smt, self.ctx = smt, smt.Context()
         self.rows, self.origins, self.rlimit = rows, origins, rlimit
         self.solver = smt.Solver("QF_UFNIA", self.ctx, rlimit=rlimit)
-        self.left = MAX_ALL
+        self.left = MAX_OF_RULE
         self.known: dict[str, object] = {}
         self.answered = None
         self.conditions: dict[Row, list] = {}  # what holds where a fact's statement runs: of questions that speak of it
@@ -81,7 +81,7 @@ class Arithmetic:
             return PROVED
         asked = " or ".join(f"'{as_written(e)}'" for e in alternatives)
         if found == smt.UNKNOWN:
-            budget = f"{self.rlimit} steps" if self.left > 0 else f"{MAX_ALL} steps for all of a rule"
+            budget = f"{self.rlimit} steps" if self.left > 0 else f"{MAX_OF_RULE} steps for all of a rule"
             return unknown(f"the solver's budget of {budget} does not decide whether {asked}")
         if used := {self.opaque[n] for n in names_in((*alternatives, *given)) if n in self.opaque}:
             return unknown(f"it depends on {', '.join(repr(n) for n in sorted(used))}, of which nothing is known here")

@@ -30,7 +30,7 @@ from cake_core.rules.ways import WAYS
 CONTRADICTORY = Answer(Standing.UNKNOWN, "the kernel's 'require's can't hold together, so anything would be proved", outside=True)
 
 #: What all rules of one pack may look at on one kernel (`MAX_STEPS`: one rule).
-MAX_ALL = 3 * MAX_STEPS
+MAX_OF_PACK = 3 * MAX_STEPS
 #: What one rule may find on one kernel, and how much of it is told: more of one kind are more of the same.
 MAX_BAD = 1000
 MOST = 20
@@ -66,8 +66,8 @@ def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callabl
     """`spent`: what the rules of each pack have looked at; a pack may not look at more by having more rules."""
     if {r.id for r in rows["capability"]}.issuperset(rule.capabilities):
         evaluator = Evaluator(rows, rule.definitions)
-        if (left := MAX_ALL - spent[rule.pack]) < evaluator.most:
-            evaluator.most, evaluator.counted = left, f"the rules of its pack look at more than {MAX_ALL:,} facts and expressions together"
+        if (left := MAX_OF_PACK - spent[rule.pack]) < evaluator.most:
+            evaluator.most, evaluator.counted = left, f"the rules of its pack look at more than {MAX_OF_PACK:,} facts and expressions together"
         run = _Run(rule, rows, predicates, evaluator, contradictory)
         bad, matched = run.bad()
         spent[rule.pack] += evaluator.steps

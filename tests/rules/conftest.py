@@ -1,8 +1,9 @@
-"""What tests of rules share: facts of a text, and verdicts of one rule."""
+"""What tests of rules share: facts of a text, and a small pack in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +21,24 @@ def rows_from(offered) -> Callable[..., Rows]:
         return rows_of(facts_of(front.typed, offered, front.arch), front.arch, offered)
 
     return read
+
+
+PACK = 'schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n'
+
+
+@pytest.fixture
+def small_pack(tmp_path) -> Callable[..., Path]:
+    """`small_pack({"slug": {"rule.yaml": text, ..}})`: the folder of a pack `acme` with these files, beside what was written before. `define`: what
+    its manifest says besides."""
+
+    def write(rules: Mapping[str, Mapping[str, str]], define: str = "") -> Path:
+        root = tmp_path / "cake_rules_acme"
+        for slug, files in rules.items():
+            folder = root / "rules" / slug
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                (folder / name).write_text(text)
+        (root / "pack.yaml").write_text(PACK + define)
+        return root
+
+    return write

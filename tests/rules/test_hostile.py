@@ -120,7 +120,7 @@ def test_a_rule_over_its_budget_is_an_error_and_the_others_are_judged(tmp_path, 
 
 
 def test_a_pack_can_not_look_at_more_by_having_more_rules(tmp_path, rows_from, monkeypatch):
-    monkeypatch.setattr("cake_core.rules.engine.MAX_ALL", 60_000)
+    monkeypatch.setattr("cake_core.rules.engine.MAX_OF_PACK", 60_000)
     rows = rows_from(DERIVED % ("    warp.sync\n" * 14))
     text = HEAD + "match: {a: {event: {}}, b: {event: {}}, c: {event: {}}}\n" + MESSAGE + "where: a.order + b.order + c.order < 0\nrequire: false\n"
     greedy = pack_rules(tmp_path, **{f"r{n}": text for n in range(8)})

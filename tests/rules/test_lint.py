@@ -30,17 +30,9 @@ references: [{title: "A document, section 1"}]
 
 
 @pytest.fixture
-def pack(tmp_path):
+def pack(small_pack):
     def write(rule: str, define: str = "", **others: str):
-        root = tmp_path / "cake_rules_acme"
-        for slug, text in {"small-role": rule, **others}.items():
-            folder = root / "rules" / slug.replace("_", "-")
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "rule.yaml").write_text(text)
-        (root / "pack.yaml").write_text(
-            f'schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {{default: [{{status: stable}}]}}\n{define}'
-        )
-        return root
+        return small_pack({slug.replace("_", "-"): {"rule.yaml": text} for slug, text in {"small-role": rule, **others}.items()}, define)
 
     return write
 

@@ -36,15 +36,9 @@ DIAG = """warning[acme/small-role]: role 'a' is small
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(small_pack):
     def write(**texts: str):
-        root = tmp_path / "cake_rules_acme"
-        rule = root / "rules" / "small-role"
-        rule.mkdir(parents=True, exist_ok=True)
-        (root / "pack.yaml").write_text('schema: 1\nname: acme\nnamespace: acme\nversion: "0.1.0"\nsuites: {default: [{status: stable}]}\n')
-        for name, text in texts.items():
-            (rule / name.replace("__", ".")).write_text(text)
-        return root
+        return small_pack({"small-role": {name.replace("__", "."): text for name, text in texts.items()}})
 
     return write
 
