@@ -217,7 +217,9 @@ def test_a_draft_says_what_tells_the_texts_apart_and_no_more(here, good, bad, sa
         for word, statement in words.items():
             body = body.replace(word, statement) if body else None
         lines = "\n    ".join(body.split("|")) if body else "warp.sync"
-        (here / f"{name}.cake").write_text(f"cake 1 derived\nkernel k(N: i32)\n  target sm90\n{{\n  launch 1\n  role r: 1 warp at 0 {{\n    {lines}\n  }}\n}}\n")
+        (here / f"{name}.cake").write_text(
+            f"cake 1 derived\nkernel k(N: i32)\n  target sm90\n{{\n  launch 1\n  role r: 1 warp at 0 {{\n    {lines}\n  }}\n}}\n"
+        )
     (here / "f.json").write_text(json.dumps({"kernel": "bad.cake", "line": 7} | ({"fixed": "good.cake"} if good else {})))
     assert cake("new", "acme/one", "--from", "f.json").exit_code == 0
     rule = (here / "cake-rules-acme/cake_rules_acme/rules/one/rule.yaml").read_text()
