@@ -61,6 +61,7 @@ class Answers:
     _cuts: Cuts | Unanalysed | None = None
     _hangs: Answer | None = None
     _telling: Telling | None = None
+    _questions: tuple[dict[tuple[str, ...], range], list[Asked]] | None = None  # commonly asked, by what they are about
     _swept: set[tuple[str, ...]] | None = None
     _replayed: dict[tuple, tuple[Fault, ...] | None] = field(default_factory=dict)
     _executed: Executed | None = None
@@ -190,8 +191,8 @@ class Answers:
     # --- all at once -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Walk the roles and put up their cuts: what all questions start from."""
-        self._asked(lambda cuts: PROVED)
+        """Walk the roles, put up their cuts and collect what is commonly asked of them: what both processes start from."""
+        self._asked(self._collect)
 
     def settle(self) -> None:
         """Ask at once what is commonly asked, if that was not done."""
@@ -212,8 +213,15 @@ class Answers:
         return known
 
     def _sweep(self, cuts: Cuts) -> Answer:
-        """Collect what phases and races ask, ask it together, and note whose questions have no answer. What is outside of the method is
-        left to be asked alone."""
+        """Ask what is commonly asked together, and note whose questions have no answer."""
+        if self._questions is None:
+            self._collect(cuts)
+        safe = sweep(cuts, self._questions[1], self.beside)
+        self._swept = {about for about, span in self._questions[0].items() if all(n in safe for n in span)}
+        return PROVED
+
+    def _collect(self, cuts: Cuts) -> Answer:
+        """What phases and races ask. What is outside of the method is left to be asked alone."""
         spans: dict[tuple[str, ...], range] = {}
         cuts.collecting = collected = []
         try:
@@ -226,8 +234,7 @@ class Answers:
                 spans[about] = range(start, len(collected))
         finally:  # whatever ends this, no later question is answered by noting it
             cuts.collecting = None
-        safe = sweep(cuts, [Asked(*q) for q in collected], self.beside)
-        self._swept = {about for about, span in spans.items() if all(n in safe for n in span)}
+        self._questions = spans, [Asked(*q) for q in collected]
         return PROVED
 
     def _common(self, cuts: Cuts) -> Iterator[tuple[tuple[str, ...], Callable[[], object]]]:

@@ -72,7 +72,8 @@ class Cuts:
     collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
     _views: dict[frozenset, View] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], tuple[Expr, Env, smt.Term]] = field(default_factory=dict)
-    _partners: dict[str, set[str]] | None = None
+    _partners: dict[str, set[str]] | None = None  # who share a barrier
+    _talks: dict[str, set[str]] = field(default_factory=dict)  # ... and one where not all meet
 
     def __post_init__(self) -> None:
         _only_in_roles(self.facts)
@@ -141,25 +142,33 @@ class Cuts:
         return self._views[among]
 
     def ranges(self, agents: tuple[str, ...], near: bool) -> Iterator[tuple[str, ...]]:
+        """Among whom a question about `agents` is asked, one after the other. With more of them there are fewer cuts, and each costs more."""
         own = tuple(dict.fromkeys(agents))
-        found = [(*own, between) for between in self._between(frozenset(own))]
-        if not found or any(b in self._partners[a] for a, b in itertools.pairwise(own)) or len(own) == 1:
-            found.insert(0, own)  # agents that share no barrier say nothing of each other
+        between = self._between(frozenset(own))
+        found = [(*own, k) for k in between]
+        share = any(b in self._partners[a] for a, b in itertools.pairwise(own))
+        talk = any(b in self._talks[a] for a, b in itertools.pairwise(own))
+        if not found or len(own) == 1 or share and (talk or not self._talks_with(between[0], own)):
+            found.insert(0, own)  # agents that share no barrier, or none but the one where all meet, say nothing of each other
         if not near and all(len(among) < len(self.protocol.runs) for among in found):
             found.append((*own, *(k for k in self.protocol.runs if k not in own)))
         yield from found
 
     def _between(self, own: frozenset[str]) -> list[str]:
         """Two agents that share a barrier with each of `own`. What agents of one role know of each other comes from another role; what an agent
-        of another role knows of a warp, from that warp's sisters: these first, then those with most partners."""
+        of another role knows of a warp, from that warp's sisters: these first, then those that have more to do with them than that all meet, then
+        those with most partners."""
         if self._partners is None:
-            self._partners = {k: set() for k in self.protocol.runs}
+            self._partners, self._talks = ({k: set() for k in self.protocol.runs} for _ in range(2))
             for b in self.protocol.barriers.values():
+                here = (*b.arrivals, *b.copies)
+                all_meet = {s.agent.key for s in (*b.waits, *here)} == self.protocol.runs.keys()
                 for w in b.waits:
-                    for s in (*b.arrivals, *b.copies):
+                    for s in here:
                         if s.agent is not w.agent:
-                            self._partners[w.agent.key].add(s.agent.key)
-                            self._partners[s.agent.key].add(w.agent.key)
+                            for known in (self._partners,) if all_meet else (self._partners, self._talks):
+                                known[w.agent.key].add(s.agent.key)
+                                known[s.agent.key].add(w.agent.key)
         found = [k for k in self.protocol.runs if k not in own and all(k in self._partners[o] for o in own)]
         agents = {k: r.agent for k, r in self.protocol.runs.items()}
         roles, places = {agents[o].role.name for o in own}, {agents[o].place for o in own}
@@ -167,7 +176,10 @@ class Cuts:
         def far(k: str) -> bool:
             return agents[k].role.name in roles if len(roles) == 1 else agents[k].place not in places
 
-        return sorted(found, key=lambda k: (far(k), -len(self._partners[k]), k))[:2]
+        return sorted(found, key=lambda k: (far(k), not self._talks_with(k, own), -len(self._partners[k]), k))[:2]
+
+    def _talks_with(self, k: str, own: Iterable[str]) -> bool:
+        return all(k in self._talks[o] for o in own)
 
 
 def _only_in_roles(facts: Facts) -> None:

@@ -32,11 +32,10 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
     safe: set[int] = set()
     ranges = [list(cuts.ranges(q.agents, q.near)) for q in questions]
     for level in range(max(map(len, ranges), default=0)):
-        groups: dict[tuple[str, ...], list[int]] = {}
+        groups: dict[frozenset[str], list[int]] = {}
         for n, of in enumerate(ranges):
             if n not in safe and level < len(of):
-                among = of[level] if len(of[level]) < len(cuts.protocol.runs) else tuple(cuts.protocol.runs)
-                groups.setdefault(among, []).append(n)
+                groups.setdefault(frozenset(of[level]), []).append(n)
 
         def none(*halves: int, groups=groups) -> set[int]:
             asked = [g for n, g in enumerate(groups.items()) if int(n % COPY == COPY - 1) in halves]
@@ -53,10 +52,10 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
     return safe
 
 
-def _none(cuts: Cuts, among: tuple[str, ...], states: dict[int, smt.Term]) -> set[int]:
+def _none(cuts: Cuts, among: frozenset[str], states: dict[int, smt.Term]) -> set[int]:
     """Those of the states that no consistent cut of some agents has."""
     open_ = dict(states)
-    view = cuts.view(frozenset(among))
+    view = cuts.view(among)
     view.solver.push()
     view.solver.add(*cuts.sums.lemmas(list(open_.values()), dict(view.seen)))
     for left in _shrinking(cuts, view.solver, open_):

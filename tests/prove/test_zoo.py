@@ -9,6 +9,7 @@ import pytest
 from cake_core.check.safety import REQUIRED
 from cake_core.pipeline import build, choose_kernel
 from cake_core.plugins import load_registry
+from cake_core.prove.effort import counting
 from cake_core.source import Source
 from cake_core.syntax import parse
 
@@ -23,9 +24,22 @@ def _targets():
             yield pytest.param(source, arch, id=f"{path.stem}-{arch}")
 
 
+#: By kernel: how often the solver may be asked, and with how many thousand steps. A person waits for it: docs/decisions/0056.
+MOST = {
+    "gemm_sm80": (25, 2_000),
+    "gemm_sm90": (50, 4_700),
+    "gemm_sm100": (55, 2_900),
+    "gemm_sm100_pair": (105, 8_000),
+    "gemm_bias_gelu_sm90": (57, 9_500),
+}
+
+
 @pytest.mark.parametrize(("source", "arch"), _targets())
 def test_proved(source, arch):
-    """It builds with nothing to say, and without a permission to leave anything unproved."""
-    built = build(source, REGISTRY, arch, prove=True)
+    """It builds with nothing to say, without a permission to leave anything unproved, and without more questions than it needs."""
+    with counting() as spent:
+        built = build(source, REGISTRY, arch, prove=True)
+    checks, steps = MOST.get(Path(source.name).stem, (spent.checks, spent.steps))
+    assert spent.checks <= checks and spent.steps <= 1000 * steps
     assert built.diagnostics == () and built.manifest.allowed_unproved == ()
     assert set(built.account.proved) >= set(REQUIRED) - {"that buffers which share bytes are in use at different times"}
