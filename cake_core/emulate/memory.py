@@ -54,11 +54,21 @@ class Memory:
         if self.written is not None:
             self.written.reshape(-1, chunk)[index] = 1
 
-    def atomic(self, agent: Agent, offset: int, size: int, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """One place, read and written at once; returns what it held. Atomic accesses do not race among each other, and are not held against others."""
+    def forget(self, agent: Agent, offsets: np.ndarray, size: int) -> None:
+        at = self._inside(agent, offsets, size, "given back")
+        chunk, index = _chunks(at, size)
+        if self.shadow is not None:
+            self.shadow.write(agent, chunk, index, None, False, fenced=False)
+        if self.written is not None:
+            self.written.reshape(-1, chunk)[index] = 0
+
+    def atomic(self, agent: Agent, offset: int, size: int, change: Callable[[np.ndarray], np.ndarray], lane: int | None = None) -> np.ndarray:
+        """One place, read and written at once; returns what it held. Atomic accesses are strong: they do not race among each other."""
         at = int(self._inside(agent, np.array([offset]), size, "changed")[0])
         if self.written is not None and not self.written[at : at + size].all():
             self._unwritten(agent, np.array([at]), size)
+        if self.shadow is not None:
+            self.shadow.write(agent, *_chunks(np.array([at]), size), None if lane is None else np.array([lane]), True)
         old = self.data[at : at + size].copy()
         self.data[at : at + size] = change(old)
         return old

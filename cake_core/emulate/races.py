@@ -50,20 +50,21 @@ class Shadow:
             seen = self.reads[clock.id] = np.zeros(self.size, np.int32)
         seen.reshape(-1, chunk)[index] = _word(0, clock.count << COUNT - 2 | strong << STRONG - 2, lanes, index)
 
-    def write(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool) -> None:
+    def write(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool, fenced: bool = True) -> None:
+        """`fenced`: fences for this kind of memory must order it too, where the kernel has such."""
         if not agent.grid.races:
             return
         if self.writes is None:
             self.writes = np.zeros(self.size, np.int64)
         else:
-            self._behind_writes(agent, self.writes.reshape(-1, chunk)[index], lanes, strong, "writes")
-        self._behind_reads(agent, chunk, index, lanes, strong)
+            self._behind_writes(agent, self.writes.reshape(-1, chunk)[index], lanes, strong, "writes", fenced)
+        self._behind_reads(agent, chunk, index, lanes, strong, fenced)
         clock = agent.clock
         self.writes.reshape(-1, chunk)[index] = _word(clock.id << AGENT, clock.count << COUNT | strong << STRONG, lanes, index)
 
     # --- checks
 
-    def _behind_writes(self, agent: Agent, words: np.ndarray, lanes: np.ndarray | None, strong: bool, does: str) -> None:
+    def _behind_writes(self, agent: Agent, words: np.ndarray, lanes: np.ndarray | None, strong: bool, does: str, fenced: bool = True) -> None:
         if not words.size:
             return
         first = int(words.flat[0])
@@ -90,7 +91,7 @@ class Shadow:
                 others &= words >> STRONG & 1 == 0
             if others.any():
                 self._lanes(agent, int(words[others][0]) & LANE, does, "wrote")
-        if self.memory.kind in agent.grid.code.orders:
+        if fenced and self.memory.kind in agent.grid.code.orders:
             foreign = (agents > 0) & ~(mine & (counts == clock.count))
             unfenced = foreign & (counts > reach(vector.ordered[self.memory.kind], agents))
             if unfenced.any():
@@ -101,14 +102,14 @@ class Shadow:
             if unfenced.any():
                 self._unfenced(agent, int(agents[unfenced].flat[0]), does)
 
-    def _behind_reads(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool) -> None:
+    def _behind_reads(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool, fenced: bool) -> None:
         known, clock = agent.clock.vector.known, agent.clock
-        fenced = agent.clock.vector.ordered[self.memory.kind] if self.memory.kind in agent.grid.code.orders else None
+        order = agent.clock.vector.ordered[self.memory.kind] if fenced and self.memory.kind in agent.grid.code.orders else None
         for reader, seen in self.reads.items():
             mine = reader == clock.id
-            if fenced is not None:
+            if order is not None:
                 counts = seen.reshape(-1, chunk)[index] >> COUNT - 2
-                late = counts > (int(fenced[reader]) if reader < len(fenced) else 0)
+                late = counts > (int(order[reader]) if reader < len(order) else 0)
                 if mine:
                     late &= counts != clock.count
                 if late.any():

@@ -161,6 +161,9 @@ class Memory(Protocol):
     def write(self, agent: Agent, offsets: np.ndarray, data: np.ndarray, lanes: np.ndarray | None = None, scope: str = "") -> None:
         """`data`: uint8, shape of `offsets` + (size,)."""
 
+    def forget(self, agent: Agent, offsets: np.ndarray, size: int) -> None:
+        """These bytes are given back: nobody has written them any more. Ordered as a write is, without fences."""
+
 
 class Agent(Protocol):
     """Who accesses memory: a warp's lanes, or a job that an engine does."""

@@ -179,6 +179,23 @@ def test_what_is_freed_can_be_had_again():
     assert run.findings == []
 
 
+def test_columns_are_given_back_behind_all_accesses():
+    """Warp 0 stores, and warp 1 deallocates without having met it; what is had again, nobody has written."""
+    store = "  mov.u32 %x0, 7;\n  mov.u32 %r4, 0;\n  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {%x0};\n  tcgen05.wait::st.sync.aligned;"
+    other = f"  setp.ne.u32 %p4, %r1, 0;\n  @%p4 bra HERE;\n{store}\nHERE:\n"
+    for met, codes in (("  bar.sync 0;", []), ("", ["emulate/race"])):
+        run, _ = execute(
+            f"{other}{met}\n  setp.ne.u32 %p4, %r1, 1;\n  @%p4 bra THERE;\n  mov.u32 %r4, 0;\n{dealloc(64)}\nTHERE:",
+            alloc=alloc(64),
+            dealloc="  mov.u32 %r6, 0;",
+        )
+        assert run.codes == codes
+    again = f"{alloc(64)}\n  mov.u32 %r4, 0;\n  mov.u32 %x0, 7;\n  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {{%x0}};\n  tcgen05.wait::st.sync.aligned;\n"
+    again += f"{dealloc(64)}\n{alloc(64)}\n  tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%x0}}, [%r4];"
+    run, _ = execute("", alloc=again, dealloc=f"  mov.u32 %r4, 0;\n  tcgen05.wait::ld.sync.aligned;\n{dealloc(64)}")
+    assert run.codes == ["emulate/uninitialised"]
+
+
 @pytest.mark.parametrize(
     ("body", "code", "what"),
     [

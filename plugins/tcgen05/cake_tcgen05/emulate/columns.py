@@ -188,7 +188,8 @@ def _allowed(lanes: Lanes, memory: TensorMemory, columns: int, group: int) -> No
 
 
 def dealloc(s: Statement, c: Coder) -> Step:
-    """PTX ISA, tcgen05.dealloc: of what one tcgen05.alloc gave. In a pair each CTA gives its own half back; the ISA lets it wait for the peer."""
+    """PTX ISA, tcgen05.dealloc: of what one tcgen05.alloc gave. In a pair each CTA gives its own half back; the ISA lets it wait for the peer.
+    All accesses of the columns must have happened before."""
     _words(s, c, {"b32"})
     group = group_of(s, c)
     at, size = c.source(s.operands[0], "b32"), c.source(s.operands[1], "u32")
@@ -210,6 +211,7 @@ def dealloc(s: Statement, c: Coder) -> Step:
                 "emulate/operand", f"tcgen05.dealloc with `.cta_group::{group}` of what was allocated with `.cta_group::{memory.group}`"
             )
         memory.give_back(address)
+        cells(lanes.cta).forget(lanes, offsets(np.arange(LANES), address), columns * CELL)
 
     return step
 
