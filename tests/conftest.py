@@ -45,6 +45,8 @@ for _name, _room in (("formats", "diagnostics"), ("hostile", "rules")):
         sys.modules[_name] = importlib.util.module_from_spec(_spec)
         _spec.loader.exec_module(sys.modules[_name])
 
+#: Threads of numpy's products cost more than they give to tiles; what loads numpy comes later.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 UPDATE = os.environ.get("CAKE_UPDATE_GOLDEN") == "1"
 
 

@@ -11,11 +11,15 @@ def _shape(shape: dict) -> str:
     return " ".join(f"{k}={v}" for k, v in shape.items())
 
 
+#: What stands in a device's place, by its name.
+HOSTED = {"CPU": "its PTX executed on the CPU", "simulator": "its derived form simulated"}
+
+
 def _head(report) -> None:
     d = report.device
     major, minor = d.compute_capability
-    if d.name == "CPU":
-        click.echo(f"{report.kernel} for {report.arch}, its PTX executed on the CPU, seed {report.seed}\n")
+    if d.name in HOSTED:
+        click.echo(f"{report.kernel} for {report.arch}, {HOSTED[d.name]}, seed {report.seed}\n")
         return
     click.echo(f"{report.kernel} for {report.arch} on {d.name} (compute capability {major}.{minor}, driver {d.driver}), seed {report.seed}\n")
 

@@ -23,6 +23,7 @@ Examples:
   cake run gemm.cake --shape M=512,N=512,K=64 --shape M=1,N=8,K=0
   cake run gemm.cake --on cpu --shape M=128,N=256,K=64
   cake run out/gemm --on cpu --schedule random:1 --reference gemm.py
+  cake run gemm.cake --on sim --schedule adversarial
   cake run out/gemm --reference gemm.py
   cake run gemm.cake --if-available
 
@@ -33,6 +34,9 @@ Without one the kernel is run, and only writes outside its outputs are looked fo
 \b
 --on cpu executes the kernel's PTX without a GPU and looks at every access: outside of memory, of what nobody has written, in a race,
 without a proxy fence. Choose small shapes: it takes seconds a tile.
+
+
+--on sim executes the derived form on whole tiles, proved or not, and finds races, deadlocks, reads of what nobody has written.
 """
 
 
@@ -102,14 +106,14 @@ def checked_schedule(context, parameter, value: str) -> str:
 
 @click.command("run", epilog=EPILOG)
 @click.argument("target", metavar="FILE|ARTIFACT")
-@click.option("--on", type=click.Choice(["gpu", "cpu"]), default="gpu", show_default=True, help="Where it runs: 'cpu' executes the PTX without a GPU.")
+@click.option("--on", type=click.Choice(["gpu", "cpu", "sim"]), default="gpu", show_default=True, help="Where it runs: 'cpu' executes the PTX without a GPU, 'sim' the derived form.")
 @click.option(
     "--schedule",
     metavar="NAME",
     default="round-robin",
     show_default=True,
     callback=checked_schedule,
-    help="Whose turn it is on the CPU: round-robin, random:SEED or adversarial.",
+    help="Whose turn it is on 'cpu' and 'sim': round-robin, random:SEED or adversarial.",
 )
 @run_options
 @format_options
@@ -125,6 +129,10 @@ def command(
 
     format = chosen_format(format, as_json)
     found: list[Diagnostic] = []
+    if on == "sim":
+        from cake_core.cli.simulated import run_text
+
+        return run_text(target, schedule, shapes, seed, reference, (arch, kernel, settings, locked), format)
     if on == "cpu":
         from cake_core.cli.emulated import run_emulated
 

@@ -157,6 +157,8 @@ class ArgumentBlock:
                     self._cells[8 * i : 8 * i + 8] = scalar_cell(elements[entry.ref], b.values[entry.ref])
         self._pointers = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
         self.address = ctypes.addressof(self._pointers)
+        if (told := getattr(driver.api, "bound", None)) is not None:  # a device that runs texts knows parameters by name
+            told(self.address, dict(b.values), {n: (v.pointer, b.shapes[n]) for n, v in views.items()})
 
 
 def relaunch(driver: Driver, loaded: Loaded, config: Any, address: int, status: Any) -> None:

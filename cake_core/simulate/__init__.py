@@ -1,6 +1,7 @@
 """The simulator: a derived kernel executed on data, by the event machine and each primitive's `simulate`."""
 
+from cake_core.simulate.findings import diagnostic
 from cake_core.simulate.launch import SCHEDULES, Plot, Simulator
-from cake_core.simulate.memory import Block
+from cake_core.simulate.memory import Block, blank, over_bytes
 
-__all__ = ["SCHEDULES", "Block", "Plot", "Simulator"]
+__all__ = ["SCHEDULES", "Block", "Plot", "Simulator", "blank", "diagnostic", "over_bytes"]

@@ -15,6 +15,7 @@ from cake_core.machine.barriers import EngineArrival, Flight
 from cake_core.machine.schedule import Carrier, Schedule
 from cake_core.machine.steps import Do, Step
 from cake_core.machine.threads import Agent
+from cake_core.simulate.ledger import When
 
 if TYPE_CHECKING:
     from cake_core.simulate.expressions import Env
@@ -24,23 +25,24 @@ if TYPE_CHECKING:
 @thawed(eq=False)
 class Job:
     """An operation that was issued with an environment. `number`: of its group in its queue, or of the operation in its engine. `writes`: what it
-    has read and has still to put into its place; None before it ran."""
+    has read and has still to put into its place; None before it ran. `over`: when its reads and its writes are over, for who asks."""
 
     site: Site
     env: Env
     number: int = 0
     writes: list | None = None
+    over: tuple[When, When] | None = None
 
     def read(self) -> None:
         """Do all but the writes."""
         if self.writes is None:
             self.writes = []
-            self.site.run(self.env, None, self.writes)
+            self.site.run(self.env, None, self.writes, self.over)
 
     def finish(self) -> None:
         if self.writes is None:
             self.writes = []
-            self.site.run(self.env)
+            self.site.run(self.env, None, None, self.over)
             return
         for write in self.writes:
             write()
@@ -68,6 +70,8 @@ class Mover(Carrier):
                 self._grouped(run, agent, step)
             case Do.ENGINE if step.job is not None:
                 step.job.number = run.issued[agent.id, step.b]
+                engine = When(run.layout.numbers["engine", agent.id, step.b], step.job.number, run.clocks[run.lane(agent, step)][:])
+                step.job.over = engine, engine
                 jobs = self.engines.setdefault((agent.id, step.b), [])
                 jobs.append(step.job)
                 if self.at_once():
@@ -81,7 +85,9 @@ class Mover(Carrier):
         job = flight.step.job
         if job is not None:
             to = next((r.touch.location.cta for r in flight.records), None)
-            job.site.run(job.env, to)
+            p = run.phases[flight.barrier.id]
+            over = When(p.bytes, p.phase + 1, flight.clock) if p.bytes is not None else None
+            job.site.run(job.env, to, None, over and (over, over))
 
     def arrived(self, run: Schedule, arrival: EngineArrival) -> None:
         step = arrival.step
@@ -99,6 +105,9 @@ class Mover(Carrier):
     def _grouped(self, run: Schedule, agent: Agent, step: Step) -> None:
         lane, queue = run.lane(agent, step), step.b
         step.job.number = run.closed.get((lane, queue), 0) + 1
+        owner = (agent.cta, agent.name, agent.instance) if step.c else lane
+        clock = run.clocks[lane][:]
+        step.job.over = tuple(When(run.layout.numbers[what, owner, queue], step.job.number, clock) for what in ("reads", "writes"))
         jobs = self.queues.setdefault(self._key(agent, lane, queue), [])
         jobs.append(step.job)
         if self.at_once():

@@ -121,13 +121,7 @@ class Writer:
             try:
                 act(env)
             except Unwritten as e:
-                raise fail(
-                    "runtime/uninitialised-read",
-                    f"'{event.op}' reads fragment '{e}', which nothing has filled",
-                    event.span,
-                    resource=str(e),
-                    fix="assign it first, on every path",
-                ) from None
+                raise _unfilled(event, str(e)) from None
 
         self.code.append(("do", event, run))
 
@@ -283,10 +277,12 @@ class Writer:
             names[name.id] = Bound(self.room.hidden())
             site.names[name.id] = names[name.id]
 
-        def run(env: Env, to: int | None = None, later: list | None = None) -> None:
+        def run(env: Env, to: int | None = None, later: list | None = None, over: tuple | None = None) -> None:
             with answering(operation, "simulate", s.span):
                 try:
-                    operation.simulate(s, Context(site, env, to, later))
+                    operation.simulate(s, Context(site, env, to, later, over))
+                except Unwritten as e:
+                    raise _unfilled(site.event, str(e)) from None
                 except NotImplementedError as e:
                     raise not_simulated(operation, s.span, str(e)) from None
 
@@ -295,7 +291,14 @@ class Writer:
         if any(not isinstance(e.completion, Now) for e in touched):
             self.sites[site.event.id] = site
         else:
-            self._do(site, run, alone=bool(memory) and all(e.issuer is Issuer.LEADER for e in memory))
+            site.leads = bool(memory) and all(e.issuer is Issuer.LEADER for e in memory)
+            self._do(site, run, alone=site.leads)
+
+
+def _unfilled(event: Event, name: str) -> CakeError:
+    """The finding of a fragment that is read and that nothing has filled."""
+    told = f"'{event.op}' reads fragment '{name}', which nothing has filled"
+    return fail("runtime/uninitialised-read", told, event.span, resource=name, fix="assign it first, on every path")
 
 
 def _head(s: Stmt) -> Stmt:

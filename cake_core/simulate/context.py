@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cake_core.facts.schema import By
 from cake_core.frozen import thawed
 from cake_core.ir.elementwise import meet
 from cake_core.ir.nodes import Expr
 from cake_core.ir.types import Scalar
 from cake_core.machine import Fault, Kind
+from cake_core.machine import Site as FaultSite
 from cake_core.machine.steps import Do, Step
 from cake_core.primitive import Reduction
 from cake_core.primitive.simulated import dtype_of
 from cake_core.simulate import places
 from cake_core.simulate.expressions import ACTOR, Env, on_registers
+from cake_core.simulate.ledger import Ledger, When
 from cake_core.simulate.memory import Block, Memory
 
 if TYPE_CHECKING:
@@ -35,16 +38,19 @@ class Actor:
     memory: Memory
     tensors: dict[str, Block]
     pair: bool
+    ledger: Ledger | None = None
     agent: Agent = None
 
 
 class Context:
-    """See `SimulateContext`. `to`: the CTA that a delivery of a copy goes to; `later`: where writes are kept that are to be done at another time."""
+    """See `SimulateContext`. `to`: the CTA that a delivery of a copy goes to; `later`: where writes are kept that are to be done at another time;
+    `over`: of an asynchronous operation, when its reads and its writes are over."""
 
-    __slots__ = ("actor", "env", "later", "site", "to")
+    __slots__ = ("actor", "env", "later", "over", "site", "to", "writing")
 
-    def __init__(self, site: Site, env: Env, to: int | None = None, later: list | None = None) -> None:
-        self.site, self.env, self.actor, self.to, self.later = site, env, env[ACTOR], to, later
+    def __init__(self, site: Site, env: Env, to: int | None = None, later: list | None = None, over: tuple[When, When] | None = None) -> None:
+        self.site, self.env, self.actor, self.to, self.later, self.over = site, env, env[ACTOR], to, later, over
+        self.writing = False
 
     @property
     def warps(self) -> int:
@@ -134,6 +140,39 @@ class Context:
             return self.actor.tensors[spot.name]
         return self.actor.memory.blocks[cta, spot.name]
 
+    # --- races in global memory ------------------------------------------------------------------------------------
+
+    def touch(self, at: places.Index, there: tuple, here: tuple, write: bool, atomic: bool = False) -> None:
+        """Note an access of a tensor that the launch changes. Of a tile that several agents read those elements count that are known to be of the
+        executing warps; where nothing says which these are, none."""
+        ledger, a = self.actor.ledger, self.actor
+        if ledger is None or at.spot.name not in ledger.tensors:
+            return
+        mask = self._mask(at.shape) if at.shape else None
+        if mask is None and at.shape and not write and self.over is None and a.warps < a.of:
+            return
+        self.writing = write
+        ledger.access(self, at.spot.name, a.tensors[at.spot.name].data.shape, there, mask[here] if mask is not None else None, write, atomic)
+
+    def when(self) -> When:
+        """When the access at hand is over, and what is known at it."""
+        if self.over is not None:
+            return self.over[self.writing]
+        agent = self.actor.agent
+        lane = 2 * agent.id + (self.site.event.by is By.ALL and not self.site.leads)
+        clock = agent.run.clocks[lane]
+        return When(lane, clock[lane], clock)
+
+    def place(self) -> FaultSite:
+        """Where the statement at hand stands, and in which iteration."""
+        site = self.site
+        step = Step(Do.ACCESS, True, None, None, None, site.event, tuple(self.env[s] for _, s in site.loops), tuple(n for n, _ in site.loops))
+        return self.actor.agent.site(step)
+
+    def race(self, name: str, message: str, first: FaultSite, same: bool) -> None:
+        a = self.actor
+        a.agent.run.report(Fault(Kind.RACE, message, name, cta=a.cta if same else None, first=first, second=self.place()), a.agent, None)
+
     # --- findings --------------------------------------------------------------------------------------------------
 
     def check_written(self, at: places.Index, flags: np.ndarray) -> None:
@@ -154,10 +193,9 @@ class Context:
         self.tell(Kind.UNWRITTEN, f"read of '{x.name}'{which}, parts of which no one has written", x.name, at.slots)
 
     def tell(self, kind: Kind, message: str, resource: str, slot: tuple = ()) -> None:
-        a, site = self.actor, self.site
-        step = Step(Do.ACCESS, True, None, None, None, site.event, tuple(self.env[s] for _, s in site.loops), tuple(n for n, _ in site.loops))
+        a = self.actor
         place = tuple(int(i) for i in slot if not isinstance(i, np.ndarray))
-        a.agent.run.report(Fault(kind, message, resource, place, cta=a.cta, second=a.agent.site(step)), a.agent, step)
+        a.agent.run.report(Fault(kind, message, resource, place, cta=a.cta, second=self.place()), a.agent, None)
 
 
 def converted(x: Any, elem: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from cake_core.architecture import Architecture
 from cake_core.facts import facts_of
 from cake_core.facts.extract import Reader
-from cake_core.facts.schema import Facts
+from cake_core.facts.schema import Access, Facts, events
 from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Kernel, Role
 from cake_core.ir.plan import read_plan
@@ -28,6 +28,7 @@ from cake_core.simulate.carrier import Job, Mover
 from cake_core.simulate.code import Writer, tells_warps_apart
 from cake_core.simulate.context import Actor
 from cake_core.simulate.expressions import ACTOR, WARPS
+from cake_core.simulate.ledger import Ledger
 from cake_core.simulate.memory import Block, Memory
 from cake_core.simulate.room import Room
 from cake_core.simulate.site import Site
@@ -70,7 +71,8 @@ class Warps(Agent):
 
 @thawed(eq=False)
 class Simulator:
-    """One kernel, compiled once. `facts` and `typed` are of the same derived text."""
+    """One kernel, compiled once, for any number of launches. `single`: roles whose warps are executed each by itself; `ordering`: whether it hands
+    over by flags in global memory."""
 
     facts: Facts
     room: Room
@@ -79,6 +81,7 @@ class Simulator:
     after: Writer
     roles: dict[str, Writer]
     single: frozenset[str]
+    ordering: bool
 
     @staticmethod
     def of(typed: Kernel, registry: Any, arch: Architecture) -> Simulator:
@@ -112,7 +115,9 @@ class Simulator:
         after = writer(None, plan.warps, facts.after)
         after.write([s for s in typed.body[first:] if not isinstance(s, Role)], names)
         single = frozenset(s.name for s in typed.body if isinstance(s, Role) and tells_warps_apart(s.body))
-        return Simulator(facts, room, places, before, after, roles, single)
+        blocks = (facts.before, facts.after, *(r.body for r in facts.roles))
+        ordering = any(isinstance(a, Access) and a.order is not None for b in blocks for e in events(b) for a in e.acts)
+        return Simulator(facts, room, places, before, after, roles, single, ordering)
 
     # --- one launch ------------------------------------------------------------------------------------------------
 
@@ -127,10 +132,10 @@ class Simulator:
         if plot.name == "random":
             draw.shuffle(order)
         faults: dict[tuple, Fault] = {}
-        layout = None
+        layout, ledger = None, Ledger(frozenset(t.name for t in self.facts.tensors if t.mode != "in"), not self.ordering)
         with np.errstate(all="ignore"):
             for number in order:
-                cluster = self._cluster(params, tensors, number, clusters)
+                cluster = self._cluster(params, tensors, number, clusters, ledger)
                 layout = layout or layout_of(cluster)
                 for f in self._scheduled(cluster, layout, plot, draw):
                     faults.setdefault(f.key, f)
@@ -159,7 +164,7 @@ class Simulator:
         mover.rest()
         return found
 
-    def _cluster(self, params: Mapping[str, Any], tensors: Mapping[str, Block], number: int, clusters: int) -> Cluster:
+    def _cluster(self, params: Mapping[str, Any], tensors: Mapping[str, Block], number: int, clusters: int, ledger: Ledger) -> Cluster:
         facts, slots = self.facts, self.room.slots
         template: list = [None] * len(slots.slots)
         for name, value in {**params, "cluster.id": number, "cluster.count": clusters}.items():
@@ -172,11 +177,15 @@ class Simulator:
         split = numbered((*facts.before, *facts.after))
         for cta in range(facts.cluster):
             for role, instance, warp, warps, first in groups_of(facts, cta, split, self.single):
-                agents.append(self._agent(len(agents), cta, role, (instance, warp, warps, first), template[:], memory, tensors, fixed, indexed))
+                agents.append(
+                    self._agent(len(agents), cta, role, (instance, warp, warps, first), template[:], memory, tensors, fixed, indexed, ledger)
+                )
         scenario = Scenario({k: v for k, v in params.items() if isinstance(v, int)}, number, clusters)
         return Cluster(facts, scenario, self.places, agents, {})
 
-    def _agent(self, id: int, cta: int, role, who: tuple, env: list, memory: Memory, tensors: Mapping[str, Block], fixed, indexed) -> Agent:
+    def _agent(
+        self, id: int, cta: int, role, who: tuple, env: list, memory: Memory, tensors: Mapping[str, Block], fixed, indexed, ledger: Ledger
+    ) -> Agent:
         instance, warp, warps, first = who
         facts = self.facts
         name = role.name if role else "idle"
@@ -184,7 +193,7 @@ class Simulator:
         outer = _numbers(first, warps)
         common = {fixed[" cta"]: cta, fixed[" role"]: number, fixed[" instance"]: instance, fixed[f"cluster.{facts.axis}"]: cta}
         outside = Doer(cta, "", 0, first, warps)
-        actor = Actor(cta, first, warps, facts.warps, memory, dict(tensors), facts.pair)
+        actor = Actor(cta, first, warps, facts.warps, memory, dict(tensors), facts.pair, ledger)
         env[ACTOR] = actor
         sections = [(self.before.code, outside, common | {fixed["warp"]: first, WARPS: outer}, Do.CONVERGE)]
         sites, collective = dict(self.before.sites) | self.after.sites, self.before.coder.collective
@@ -192,7 +201,7 @@ class Simulator:
             own = self.roles[role.name]
             sites |= own.sites
             collective = own.coder.collective
-            inside = Actor(cta, warp, warps, role.plan.warps, memory, actor.tensors, facts.pair)
+            inside = Actor(cta, warp, warps, role.plan.warps, memory, actor.tensors, facts.pair, ledger)
             start = {fixed["warp"]: warp, indexed[name]: instance, WARPS: _numbers(warp, warps), ACTOR: inside}
             sections.append((own.code, Doer(cta, name, instance, warp, warps), start, Do.ROLE_END))
         sections.append((self.after.code, outside, {fixed["warp"]: first, WARPS: outer, ACTOR: actor}, Do.EXIT))

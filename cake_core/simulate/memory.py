@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cake_core.frozen import thawed
-from cake_core.primitive.simulated import dtype_of
+from cake_core.primitive.simulated import dtype_of, dtypes
 
 if TYPE_CHECKING:
     from cake_core.ir.plan import BufferPlan, Plan
@@ -81,3 +81,19 @@ def _steps(sizes: tuple[int, ...], step: int) -> list[int]:
         out.insert(0, step)
         step *= n
     return out
+
+
+def over_bytes(elem: str, shape: tuple[int, ...], data: np.ndarray | None, written: np.ndarray | None, at: int) -> Block:
+    """A tensor over bytes from `at` on, in row-major order. `written`: flags of these bytes; None: all of them are. Without `data` it is empty."""
+    dtype = dtypes()[elem]
+    if data is None or 0 in shape:
+        return Block(np.zeros(shape, dtype), None)
+    flags = None if written is None else np.ndarray((*shape, dtype.itemsize), np.bool_, written, at)
+    return Block(np.ndarray(shape, dtype, data, at), flags)
+
+
+def blank(elem: str, shape: tuple[int, ...]) -> Block:
+    """A tensor that no one has written."""
+    size = dtypes()[elem].itemsize
+    count = int(np.prod(shape)) * size
+    return over_bytes(elem, shape, np.full(count, POISON, np.uint8), np.zeros(count, np.bool_), 0)

@@ -153,6 +153,8 @@ def read(at: Index, cx: Context, fill: float, cta: int) -> Any:
         return np.full(at.shape, fill, np.float32).astype(dtype) if at.shape else dtype.type(fill)
     block = cx.block(spot, cta)
     there, here, whole = at.box()
+    if spot.memory == "global":
+        cx.touch(at, there, here, False)
     found = block.data[there]
     if block.written is not None:
         cx.check_written(at, block.written[there])
@@ -179,6 +181,8 @@ def write(at: Index, cx: Context, value: Any, clip: int | None, cta: int, mask: 
         return 0
     block = cx.block(spot, cta)
     there, here, _ = at.box(clip)
+    if spot.memory == "global":
+        cx.touch(at, there, here, True, combine is not None)
     if spot.memory == "tensor":
         cx.memory.overwritten(cta, spot.name, at.slots)
     if combine is not None:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 @thawed(eq=False)
 class Site:
-    """`names`: what is bound here. `run`: of an operation, what it does to data in an environment. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
+    """`names`: what is bound here. `run`: of an operation, what it does to data in an environment; `leads`: whether the
+    leading lane alone does it. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
     names and slots of the loops around."""
 
     room: Room
@@ -31,6 +32,7 @@ class Site:
     event: Event | None = None
     lies: Distribution | None = None
     run: Callable | None = None
+    leads: bool = False
     expressions: Expressions = field(init=False)
     spots: dict[int, tuple[Expr, Spot]] = field(default_factory=dict)
 

@@ -36,7 +36,8 @@ def own_table(package: str) -> dict:
 
 
 def test_every_code_of_the_core_has_an_entry():
-    assert reported(ROOT / "cake_core") - core_table().keys() == set()
+    """Its own; what is found by executing a kernel is told in the code of the rule that is about the same."""
+    assert reported(ROOT / "cake_core") - core_table().keys() - RULES.keys() == set()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

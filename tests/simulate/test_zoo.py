@@ -1,0 +1,73 @@
+"""Every kernel of the zoo, simulated: small shapes with tails, under several schedules, against its reference; nothing is found."""
+
+import itertools
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from simulated_texts import KERNELS, PLOTS, launch
+
+from cake_core.cli.simulated import simulated
+from cake_core.pipeline import build
+from cake_core.runtime.companion import Companion, load_companion
+from cake_core.source import Source
+from cake_core.syntax import parse
+
+#: Elements of all inputs that a shape may have.
+MOST = 60_000
+TEXTS = {p.stem: p for p in sorted(KERNELS.rglob("*.cake"))}
+#: Kernels whose items the host lists: what it lists comes with the launch.
+LISTED = {"attn_fwd_sm90", "moe_grouped_sm90"}
+SCHEDULES = {p: (p.name if p.name != "random" else f"random:{p.seed}") for p in PLOTS}
+
+
+def shapes_of(companion: Companion, count: int) -> list[dict]:
+    """The smallest of a companion's shapes, one between, and those next to the bound."""
+    rng = np.random.default_rng(0)
+    sizes = [
+        (sum(np.size(x) for x in companion.call("inputs", dict(s), rng).values()), n, s)
+        for n, s in enumerate(companion.call("shapes"))
+        if prod(s.values()) < 1e8
+    ]
+    fitting = [s for size, _, s in sorted(sizes, key=lambda x: x[:2]) if size <= MOST]
+    return [fitting[n] for n in sorted({0, len(fitting) // 2, len(fitting) - 1, *range(len(fitting) - count + 2, len(fitting))})]
+
+
+def agrees(companion: Companion, inputs: dict, expected: dict, ran) -> None:
+    admitted = companion.admitted(inputs, expected)
+    for name, want in expected.items():
+        got = ran.outputs[name].astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            fine = (got == want) | (np.isnan(got) & np.isnan(want)) | (np.abs(got - want) <= admitted[name])
+        assert ran.written[name].all(), f"{name} has elements that no one has written"
+        assert fine.all(), f"{name} is wrong at {np.argwhere(~fine)[0]}"
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS.keys() - LISTED))
+def test_a_kernel_computes_what_its_reference_says(name):
+    text, companion = TEXTS[name].read_text(encoding="utf-8"), load_companion(TEXTS[name].with_suffix(".py"))
+    target = parse(Source(name, text)).kernels[0].targets[-1]
+    plots = itertools.cycle(PLOTS)
+    for shape in shapes_of(companion, 4):
+        inputs = companion.call("inputs", dict(shape), np.random.default_rng(1))
+        expected = companion.call("reference", inputs)
+        scalars = {n: float(v) if isinstance(v, np.floating) else v for n, v in {**shape, **inputs}.items() if not isinstance(v, np.ndarray)}
+        arrays = {n: v for n, v in inputs.items() if isinstance(v, np.ndarray)}
+        ran = launch(text, scalars, arrays, next(plots), target)
+        assert ran.found == []
+        agrees(companion, inputs, expected, ran)
+
+
+@pytest.mark.parametrize("name", sorted(LISTED))
+def test_a_kernel_whose_items_the_host_lists(name, offered, tmp_path):
+    made = build(Source(name, TEXTS[name].read_text(encoding="utf-8")), offered, violated=True, read_back=False)
+    for file, data in made.files.items():
+        (tmp_path / file).write_bytes(data)
+    beside: Path = TEXTS[name].with_suffix(".py")
+    shapes = shapes_of(load_companion(beside), 4)
+    for schedule in ("adversarial", "random:2"):
+        found: list = []
+        report = simulated(made, tmp_path, beside, shapes, 0, schedule, found)
+        assert found == []
+        assert [(r.shape, r.fault, [o for o in r.outputs if not o.ok]) for r in report.results if not r.ok] == []
