@@ -39,7 +39,7 @@ Constants = dict[str, Expr]
 @frozen
 class Agent:
     """`warps` that the agent stands for; `first`: whether the leader is in it. `apart`: it is the leading lane of a warp, or the 31 others.
-    `warp`: the number of the one warp that it is, where each warp behind the first is an agent."""
+    `warp`: the number of the one warp that it is, where each warp behind the first is an agent. `cluster`: CTAs of its cluster."""
 
     role: RoleFacts
     cta: int
@@ -48,6 +48,7 @@ class Agent:
     warps: int
     apart: bool = False
     warp: int | None = None
+    cluster: int = 1
 
     @property
     def key(self) -> str:
@@ -105,11 +106,11 @@ def agents_of(facts: Facts) -> tuple[Agent, ...]:
         for cta in facts.ctas(role):
             for i in range(role.plan.instances):
                 apart = w == 1 and _leader_waits(role.body)
-                out.append(Agent(role, cta, i, True, 1, apart))
+                out.append(Agent(role, cta, i, True, 1, apart, cluster=facts.cluster))
                 if w > 1 and role.name in each:
-                    out += [Agent(role, cta, i, False, 1, warp=k) for k in range(1, w)]
+                    out += [Agent(role, cta, i, False, 1, warp=k, cluster=facts.cluster) for k in range(1, w)]
                 elif w > 1 or apart:
-                    out.append(Agent(role, cta, i, False, max(w - 1, 1), apart))
+                    out.append(Agent(role, cta, i, False, max(w - 1, 1), apart, cluster=facts.cluster))
     return tuple(out)
 
 

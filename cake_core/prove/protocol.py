@@ -17,7 +17,7 @@ from cake_core.ir.nodes import Int
 from cake_core.prove.agents import Agent
 from cake_core.prove.numbers import literal
 from cake_core.prove.sums import Sums
-from cake_core.prove.text import Key, Unanalysed, arrival, copied, meeting, reached
+from cake_core.prove.text import Key, Unanalysed, arrival, copied, meeting, rank, reached
 from cake_core.prove.walk import Run, Site
 
 
@@ -237,9 +237,7 @@ def meeting_name(act: Meet, agent: Agent) -> str:
 def destinations(done: WithBytes, agent: Agent) -> tuple[int, ...]:
     """Ranks of the CTAs whose barrier counts the bytes."""
     if done.cta is not None:
-        if not isinstance(done.cta, Int):
-            raise Unanalysed("the CTA that bytes go to is not a constant")
-        return (done.cta.value,)
+        return (rank(done.cta, agent, "that bytes go to"),)
     return (agent.cta,) if done.mask is None else tuple(r for r in range(done.mask.bit_length()) if done.mask >> r & 1)
 
 

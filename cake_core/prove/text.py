@@ -25,7 +25,7 @@ from cake_core.facts.schema import (
 )
 from cake_core.facts.schema import walk as nodes
 from cake_core.frozen import frozen
-from cake_core.ir.nodes import Int
+from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import names
 from cake_core.ir.printer import expr_text
 from cake_core.prove.agents import Agent, Constants, specialise
@@ -154,9 +154,16 @@ def reached(a: Arrive | EngineArrive, agent: Agent) -> tuple[int, ...]:
         return (agent.cta,) if a.mask is None else tuple(r for r in range(a.mask.bit_length()) if a.mask >> r & 1)
     if a.cta is None:
         return (agent.cta,)
-    if not isinstance(a.cta, Int):
-        raise Unanalysed("the CTA that is arrived at is not a constant")
-    return (a.cta.value,)
+    return (rank(a.cta, agent, "that is arrived at"),)
+
+
+def rank(cta: Expr, agent: Agent, what: str) -> int:
+    """Which CTA of its cluster an agent names. `what`: how it is spoken of."""
+    if not isinstance(cta, Int):
+        raise Unanalysed(f"the CTA {what} is not a constant")
+    if not 0 <= cta.value < agent.cluster:
+        raise Unanalysed(f"the CTA {what} is none of the cluster: rank {cta.value} of {agent.cluster}")
+    return cta.value
 
 
 # --- what of a text decides something ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cake_core.prove.agents import Agent
 from cake_core.prove.numbers import literal
 from cake_core.prove.protocol import destinations
 from cake_core.prove.solve import Cuts
-from cake_core.prove.text import Unanalysed
+from cake_core.prove.text import rank
 from cake_core.prove.walk import Run, Site
 
 Number = Callable[[Expr], smt.Term]  # a term for an index, at the position of who touches
@@ -72,9 +72,7 @@ def memories(access: Access, agent: Agent, pair: bool) -> tuple[int, ...]:
         return (agent.cta & ~1, agent.cta | 1)
     if access.cta is None:
         return (agent.cta,)
-    if not isinstance(access.cta, Int):
-        raise Unanalysed("the CTA whose memory is touched is not a constant")
-    return (access.cta.value,)
+    return (rank(access.cta, agent, "whose memory is touched"),)
 
 
 def may_share(facts: Facts, a: Region, b: Region) -> bool:

@@ -131,3 +131,22 @@ kernel k(X: in f32[8, 64], Y: out f32[8, 64])
     front = frontend(Source("k.cake", text), REGISTRY)
     answer = Answers(rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)).deadlock_free(())
     assert answer.outside is outside and answer.standing is (Standing.UNKNOWN if outside else Standing.PROVED)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "cluster.store box[0] <- 1.0 at cluster.m + 1",
+        "mbarrier.arrive b[0] at cluster.m - 1",
+        "cluster.send box[0] <- 1.0 at cluster.m + 1 signal b[0]",
+    ],
+)
+def test_a_rank_that_no_cta_of_the_cluster_has_is_unknown(act):
+    text = (
+        "cake 1 derived\nkernel k(N: i32)\n  target sm90\n  cluster m = 2\n{\n  launch 1\n  shared box: f32[4] at 0\n  barrier b: mbarrier[1] count 1 at 16\n"
+        f"  if leader {{ mbarrier.init b; fence.mbarrier_init }}\n  cluster.sync\n  role r: 1 warp at 0 {{\n    if leader {{ {act} }}\n  }}\n  cluster.sync\n}}\n"
+    )
+    front = frontend(Source("k.cake", text), REGISTRY)
+    found = rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
+    told = [a for a in (Answers(found).deadlock_free(()), Answers(found).drained(())) if a.standing is not Standing.PROVED]
+    assert told and all(a.standing is Standing.UNKNOWN and "is none of the cluster: rank " in a.reason for a in told)
