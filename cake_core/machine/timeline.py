@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -48,11 +47,11 @@ class Timeline:
     cut: bool
 
 
-def timeline(facts: Facts, scenario: Scenario, *, picks: int = PICKS, seconds: float = 20.0, seed: int = 0) -> Timeline:
-    """Run `facts` once at `scenario`. Raises MachineError where the scenario cannot be run."""
+def timeline(facts: Facts, scenario: Scenario, *, picks: int = PICKS, seed: int = 0) -> Timeline:
+    """Run `facts` once at `scenario`, until someone has been picked to go on `picks` times. Raises MachineError where the scenario cannot be run."""
     world = next(iter(worlds(facts, scenario, seed)))
     cluster = cluster_of(facts, world, whole=True)
-    run = Soonest(cluster, picks, time.monotonic() + seconds)
+    run = Soonest(cluster, picks)
     try:
         faults = run.run()
     except FaultFound as e:  # of a step that can't be made
@@ -75,7 +74,7 @@ def telling(facts: Facts, seed: int = 0, tries: int = TRIED) -> Timeline:
     best, why = None, None
     for scenario in given:
         try:
-            made = timeline(facts, scenario, picks=SHOWN * facts.cluster, seconds=2.0, seed=seed)
+            made = timeline(facts, scenario, picks=SHOWN * facts.cluster, seed=seed)
         except MachineError as e:
             why = e
             continue
@@ -117,8 +116,8 @@ class Engine:
 class Soonest(Schedule):
     """A schedule with a clock on it: who can go on first does."""
 
-    def __init__(self, cluster: Cluster, picks: int, end: float) -> None:
-        super().__init__(cluster, layout_of(cluster), Order(tuple(range(len(cluster.agents))), 0), end=end, most=picks)
+    def __init__(self, cluster: Cluster, picks: int) -> None:
+        super().__init__(cluster, layout_of(cluster), Order(tuple(range(len(cluster.agents))), 0), most=picks)
         self.story = Story(cluster)
         self.now = 0
         self.cause: Doing | None = None
@@ -135,7 +134,7 @@ class Soonest(Schedule):
         agents = self.cluster.agents
         while self.ready or self.due:
             self.picks += 1
-            if self.picks >= self.most or self.picks % 200 == 0 and time.monotonic() > self.end:
+            if self.picks >= self.most:
                 self.cut = True
                 return
             i = min(self.ready, key=lambda i: (self.time[i], i), default=None)

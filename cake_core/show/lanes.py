@@ -30,11 +30,14 @@ KEY = (
     ("stuck", "waits for ever"),
     ("write", "a slot is written"),
     ("read", "a slot is read"),
+    ("held", "its bytes are spoken for"),
+    ("mark", "an arrival at a barrier, or bytes"),
+    ("wrong", "at a line with an error"),
 )
 
 
-def timeline(t: Timeline) -> str:
-    """The whole section's content: what is seen, the key, the box with its lanes, and what connects them for the script."""
+def timeline(t: Timeline, wrong: frozenset[int] = frozenset()) -> str:
+    """The whole section's content: what is seen, the key, the box with its lanes, and what connects them for the script. `wrong`: lines with errors."""
     trace = t.trace
     unit = min(max(WIDE / max(trace.end, 1), NARROW), BROAD)
     step = next((s for s in STEPS if s * unit >= APART), STEPS[-1])
@@ -42,7 +45,7 @@ def timeline(t: Timeline) -> str:
     by_track: list[list[tuple[int, Slice]]] = [[] for _ in trace.tracks]
     for n, s in enumerate(trace.slices):
         by_track[s.track].append((n, s))
-    boxes = [_group(g, n < 1 or len(groups) <= 1, trace, by_track) for n, g in enumerate(groups)]
+    boxes = [_group(g, n < 1 or len(groups) <= 1, trace, by_track, wrong) for n, g in enumerate(groups)]
     ticks = "".join(el("span", str(n), style=f"--a:{n}") for n in range(0, int(trace.end) + 1, step))
     axis = el("div", el("span", "units", cls="label"), el("div", ticks, cls="ticks"), cls="lane axis", aria_hidden="true")
     style = f"--u:{unit:.2f}px;--end:{trace.end};--step:{step}"
@@ -51,7 +54,7 @@ def timeline(t: Timeline) -> str:
     data = f'<script type="application/json" id="arrows">{json.dumps(arrows, separators=(",", ":")).replace("<", chr(92) + "u003c")}</script>'
     return (
         _about(t)
-        + _tools(trace)
+        + _tools(trace, wrong)
         + box
         + el("p", "Point at something, or go through it with the arrow keys.", cls="panel", id="panel", aria_live="polite")
         + data
@@ -82,8 +85,11 @@ def _axis(unit: str) -> str:
     return f"Widths are no measurement: {what}. Order, overlap and waiting are the text's own."
 
 
-def _tools(trace: Trace) -> str:
+def _tools(trace: Trace, wrong: frozenset[int]) -> str:
     there = {_kind(s) for s in trace.slices}
+    there |= {"mark"} if trace.marks else set()
+    there |= {"held"} if {"read", "write"} <= there else set()
+    there |= {"wrong"} if any(s.span is not None and s.span.line in wrong for s in trace.slices) else set()
     key = el("ul", *(el("li", el("span", cls=f"swatch {k}"), words(v)) for k, v in KEY if k in there), cls="key")
     zoom = "".join(
         el("button", t, type="button", id=i, title=w, aria_label=w)
@@ -93,16 +99,16 @@ def _tools(trace: Trace) -> str:
     return check + el("span", zoom, cls="zoom", hidden=True) + key
 
 
-def _group(name: str, opened: bool, trace: Trace, by_track: list) -> str:
+def _group(name: str, opened: bool, trace: Trace, by_track: list, wrong: frozenset[int]) -> str:
     """One CTA: its roles with what they do, then barriers and memory, each to be folded away."""
     tracks = [(n, k) for n, k in enumerate(trace.tracks) if k.group == name]
     working = [(n, k) for n, k in tracks if k.kind in (Kind.ROLE, Kind.ENGINE)]
-    inner = el("div", *(_lane(k, by_track[n], ()) for n, k in working), _curves(working, trace, by_track), cls="roles")
+    inner = el("div", *(_lane(k, by_track[n], (), wrong) for n, k in working), _curves(working, trace, by_track), cls="roles")
     for kind, title in ((Kind.BARRIER, "barriers, phase by phase"), (Kind.MEMORY, "memory, slot by slot")):
         of = [(n, k) for n, k in tracks if k.kind is kind]
         if of:
             marks = {n: tuple(m for m in trace.marks if m.track == n) for n, _ in of}
-            lanes = "".join(_lane(k, by_track[n], marks[n]) for n, k in of)
+            lanes = "".join(_lane(k, by_track[n], marks[n], wrong) for n, k in of)
             inner += el("details", el("summary", el("span", title)), lanes, open=len(of) <= LANES)
     return el("details", el("summary", el("span", words(name))), inner, open=opened, cls="cta")
 
@@ -111,10 +117,10 @@ def _kind(s: Slice) -> str:
     return s.what or "other"
 
 
-def _lane(k: Track, slices: list[tuple[int, Slice]], marks: tuple[Mark, ...]) -> str:
+def _lane(k: Track, slices: list[tuple[int, Slice]], marks: tuple[Mark, ...], wrong: frozenset[int]) -> str:
     label = el("span", words(k.name), cls="label", title=f"{k.name}: {k.detail}" if k.detail else k.name)
     body = _held(slices) if k.kind is Kind.MEMORY else ""
-    body += "".join(_slice(n, s, k) for n, s in slices)
+    body += "".join(_slice(n, s, k, wrong) for n, s in slices)
     body += "".join(el("i", style=f"--a:{m.at:g}", title=f"{m.name}, at {m.at:g}") for m in marks)
     said = f"{k.name}{', ' + k.detail if k.detail else ''}"
     return el("div", label, el("div", body, cls="track", role="list", aria_label=said), cls=f"lane {k.kind}")
@@ -136,17 +142,20 @@ def _life(start: float | None, end: float | None) -> str:
     return "" if start is None else f'<s style="--a:{start:g};--d:{end - start:g}"></s>'
 
 
-def _slice(n: int, s: Slice, k: Track) -> str:
+def _slice(n: int, s: Slice, k: Track, wrong: frozenset[int]) -> str:
     at = s.span.line if s.span is not None and s.span.line else None
     said = [f"{k.name}: {s.name}", f"{s.start:g} to {s.end:g}"]
     said += [f"waited {s.waited:g}"] if s.waited else []
     said += [f"line {at}"] if at else []
     said += [", ".join(f"{a} = {b}" for a, b in s.details)] if s.details else []
     parity = " odd" if k.kind is Kind.BARRIER and s.name.rpartition(" ")[2].isdigit() and int(s.name.rpartition(" ")[2]) % 2 else ""
+    marked = " wrong" if at in wrong else ""
     style = f"--a:{s.start:g};--d:{s.end - s.start:g}" + (f";--w:{s.waited:g}" if s.waited else "")
     text = s.name.rpartition(" ")[2] if k.kind is Kind.BARRIER else s.name
     inner = el("span", words(text))
-    return el("b", inner, cls=f"s {_kind(s)}{parity}", id=f"e{n}", style=style, data_l=at, title=" · ".join(said), role="listitem", tabindex="-1")
+    return el(
+        "b", inner, cls=f"s {_kind(s)}{parity}{marked}", id=f"e{n}", style=style, data_l=at, title=" · ".join(said), role="listitem", tabindex="-1"
+    )
 
 
 def _curves(working: list[tuple[int, Track]], trace: Trace, by_track: list) -> str:

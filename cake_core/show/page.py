@@ -16,9 +16,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 def page(p: Picture) -> str:
     """The whole document. Findings come first; what can't be shown says why in its place."""
     active = {s.span.line for s in p.timeline.trace.slices if s.span is not None and s.span.line} if p.timeline is not None else set()
+    wrong = frozenset(d.span.line for d in p.findings if d.severity is Severity.ERROR and d.span is not None and d.span.file == p.source.name)
     sections = [
         ("findings", "Findings", text.findings(p.findings, p.source.name)),
-        ("over-time", "Roles over time", lanes.timeline(p.timeline) if p.timeline is not None else _missing(p, "timeline")),
+        ("over-time", "Roles over time", lanes.timeline(p.timeline, wrong) if p.timeline is not None else _missing(p, "timeline")),
         ("memory", "Memory", "".join(el("h3", words(s.memory.capitalize())) + maps.memory(s) for s in p.strips)),
         ("barriers", "Pipelines and barriers", maps.pipelines(p) + (maps.barriers(p) if p.barriers else "")),
         ("roles", "Roles", maps.roles(p) if p.roles else ""),

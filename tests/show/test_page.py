@@ -188,6 +188,18 @@ def test_findings_stand_first_and_at_their_lines(stuck):
     assert "deadlock" in faults.said and "waits for parity" in faults.said and "idle" not in faults.said
     waiting = [n for n in tree.all("b", "stuck")]
     assert len(waiting) == 2 * 3
+    assert not list(tree.all("b", "wrong")), "a declaration does not run"
+
+
+def test_what_runs_at_a_line_with_an_error_is_marked(zoo):
+    p = zoo("gemm/gemm_sm90")
+    at = next(n for n, row in enumerate(p.source.text.split("\n"), 1) if "wgmma acc" in row)
+    found = tuple(
+        Diagnostic("core/x", "no", Span(p.source.name, n, 3, n, 9), severity) for n, severity in ((at, Severity.ERROR), (at + 3, Severity.WARNING))
+    )
+    tree = read(page(replace(p, findings=found)))
+    marked = {n.attributes["data-l"] for n in tree.all("b", "wrong")}
+    assert marked == {str(at)} and "at a line with an error" in next(tree.all("ul", "key")).said
 
 
 HOSTILE = "cake 1 # </script><script>alert(1)</script> \u202e \x00 &amp; \" ' <img src=x onerror=y>\n" + "x" * 5000 + "\n"
