@@ -194,7 +194,7 @@ class Lanes(Agent):
         self.grid.progress += 1
         for lane in np.flatnonzero(self.active):
             memory, at = self._where(space, addresses[lane : lane + 1], size)
-            row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes))
+            row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes), int(lane))
             old[lane] = row
         return old
 

@@ -262,3 +262,23 @@ def test_fences_make_a_relaxed_counter_one_that_orders(emulates):
 def test_other_forms_are_refused(emulates, text):
     with pytest.raises(Unsupported):
         on_arrays(kernel(text), {"A": np.zeros(1, np.uint32), "P": np.zeros(1, np.uint32), "D": np.zeros(1, np.uint32)}, emulates)
+
+
+MIXED = """setp.ne.u32 %p0, %r0, 0;
+@%p0 ret;
+mov.u32 %r4, %ctaid.x;
+setp.eq.u32 %p1, %r4, 0;
+@%p1 {first};
+@!%p1 {second};"""
+ADDS, ALSO = "red.relaxed.gpu.global.add.u32 [%P], 1", "atom.global.max.u32 %r5, [%P], 5"
+LOADS, STORES, STRONG = "ld.global.u32 %r5, [%P]", "st.global.u32 [%P], 3", "ld.relaxed.gpu.global.u32 %r5, [%P]"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "races"),
+    [(ADDS, ALSO, False), (ADDS, STRONG, False), (ADDS, LOADS, True), (ADDS, STORES, True), (STORES, ALSO, True), (STORES, STRONG, True)],
+)
+def test_atomics_race_with_plain_accesses_only(emulates, first, second, races):
+    text = kernel(MIXED.format(first=first, second=second))
+    run = on_arrays(text, {"A": np.zeros(1, np.uint32), "P": np.zeros(1, np.uint32), "D": np.zeros(1, np.uint32)}, emulates, grid=2)
+    assert set(run.codes) == ({"emulate/race"} if races else set())
