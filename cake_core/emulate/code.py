@@ -16,7 +16,7 @@ from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
 from cake_core.emulate.together import together
 from cake_core.ptx.emulated import LANES, TYPES, Emulated, Step
-from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement
+from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement, Sum
 
 if TYPE_CHECKING:
     from cake_core.emulate.warps import Lanes
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(slots=True)
 class Code:
-    """`rows`: registers of each width; predicates stand under 0. `params`: where each parameter lies; `shared`: offset of each static variable."""
+    """`rows`: registers of each width; predicates stand under 0. `params`: where each parameter lies; `local_bytes`: of each thread's own memory."""
 
     blocks: list[Block]
     rows: dict[int, int]
@@ -55,6 +55,7 @@ class Code:
     param_bytes: int
     threads: tuple[int, int, int] | None
     orders: frozenset[str] = frozenset()  # kinds of memory that the kernel has fences for
+    local_bytes: int = 0
 
 
 END = -1
@@ -63,8 +64,15 @@ END = -1
 class Coder:
     """Makes one kernel's code. Implements `ptx.emulated.Coder` for the statement that is being made."""
 
-    def __init__(self, entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], watched: frozenset = frozenset()) -> None:
-        self.entry, self.emulates, self.symbols = entry, emulates, symbols
+    def __init__(
+        self,
+        entry: Entry,
+        emulates: Mapping[str, Emulated],
+        symbols: Mapping[str, int],
+        variables: Mapping[str, int],
+        watched: frozenset = frozenset(),
+    ) -> None:
+        self.entry, self.emulates, self.symbols, self.variables = entry, emulates, symbols, variables
         self.places: dict[str, tuple[int, int]] = {}  # register: (width, row)
         self.rows: dict[int, int] = {}
         self.views: set[int] = set()
@@ -75,6 +83,13 @@ class Coder:
             self.params[name] = at
             at += size
         self.param_bytes = at
+        self.locals, at = {}, 0
+        for v in entry.variables:
+            if v.space == "local" and v.size:
+                at = -(-at // v.align) * v.align
+                self.locals[v.name] = at
+                at += v.size
+        self.local_bytes = -(-at // 16) * 16
         self.fenced: set[str] = set()
         for type, name, count in entry.registers:
             width = 0 if type == "pred" else WIDTHS.get(type)
@@ -161,6 +176,9 @@ class Coder:
             case str():
                 at = self._symbol(operand)
                 return lambda lanes: at(lanes).astype(dtype)
+            case Sum(base, offset):
+                at, plus = self._symbol(base), np.uint64(offset & 2**64 - 1)
+                return lambda lanes: (at(lanes) + plus).astype(dtype)
         raise self.unsupported("an operand of this form is not covered")
 
     def result(self, operand: Operand, type: str) -> Callable[[Lanes, np.ndarray], None]:
@@ -266,9 +284,10 @@ class Coder:
         return lambda lanes: lanes.rows[wide][row].astype(low).view(dtype)
 
     def _symbol(self, name: str) -> Callable[[Lanes], np.ndarray]:
-        """A variable's address: in the CTA's shared memory, or of a parameter in its space."""
-        if name in self.params:
-            value = np.full(LANES, self.params[name], np.uint64)
+        """A variable's address: in the CTA's shared memory, of the module, or of a parameter or a thread's own in its space."""
+        fixed = next((places[name] for places in (self.params, self.locals, self.variables) if name in places), None)
+        if fixed is not None:
+            value = np.full(LANES, fixed, np.uint64)
             return lambda lanes: value
         if name in self.symbols:
             offset = self.symbols[name]
@@ -351,12 +370,13 @@ def _full(value, dtype: np.dtype) -> np.ndarray:
 # --- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int]) -> Code:
-    """The code of a kernel. `symbols`: offset of each shared variable. Raises Unsupported, and PtxSyntaxError."""
-    coder = Coder(entry, emulates, symbols)
+def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], variables: Mapping[str, int]) -> Code:
+    """The code of a kernel. `symbols`: offset of each shared variable; `variables`: address of each of the module's. Raises Unsupported, and
+    PtxSyntaxError."""
+    coder = Coder(entry, emulates, symbols, variables)
     made = _made(entry, coder)
     if coder.held:  # once more, with an eye on the registers that engines have
-        watching = Coder(entry, emulates, symbols, coder.held)
+        watching = Coder(entry, emulates, symbols, variables, coder.held)
         watching.holders = coder.holders
         made = _made(entry, watching)
     return made
@@ -404,7 +424,8 @@ def _made(entry: Entry, coder: Coder) -> Code:
             raise Unsupported(line, "bra", f"there is no label '{label}'")
         blocks[number].taken = labels[label]
     coder._view("bool")
-    return Code(blocks, coder.rows, frozenset(coder.views), coder.params, coder.param_bytes, _threads(entry), frozenset(coder.fenced))
+    views, fenced = frozenset(coder.views), frozenset(coder.fenced)
+    return Code(blocks, coder.rows, views, coder.params, coder.param_bytes, _threads(entry), fenced, coder.local_bytes)
 
 
 def _threads(entry: Entry) -> tuple[int, int, int] | None:

@@ -6,8 +6,10 @@ Put in the driver's place (`runtime.driver.use`), so that arguments, contracts, 
 from __future__ import annotations
 
 import ctypes
-from bisect import bisect_right
-from collections.abc import Callable, Mapping
+import re
+from bisect import bisect_right, insort
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +20,14 @@ from cake_core.emulate.grid import MOST, SHARED_AT, Grid
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Finding, Unsupported
 from cake_core.emulate.turns import Turns
+from cake_core.ptx.declared import Variable
 from cake_core.ptx.emulated import Emulated, TiledMap
 from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
 
 #: Global memory starts here; between allocations lies what belongs to nobody.
 FIRST, ALIGN, GAP = 0x7F00_0000_0000, 256, 1 << 16
+#: Variables of modules lie below, each module for itself.
+MODULES, MODULE = 0x7E00_0000_0000, 1 << 28
 MULTIPROCESSORS = 4
 _MAGIC = b"tiledmap"
 #: Kind and bits of an element, by the driver's name of a map's type (CUDA driver API, CUtensorMapDataType).
@@ -51,6 +56,14 @@ class Device:
         self.starts.append(address)
         self.top = -(-(address + size + GAP) // ALIGN) * ALIGN
         return address
+
+    def load(self, variables: Sequence[tuple[int, Variable]]) -> None:
+        """Variables of a module, with their initial values, at their addresses; nothing where they are there already."""
+        for address, v in variables:
+            if address not in self.memories:
+                self.memories[address] = memory = Memory(f"variable '{v.name}'", v.size, "global")
+                memory.data[: v.size], memory.written[: v.size] = np.frombuffer(v.bytes, np.uint8), 1
+                insort(self.starts, address)
 
     def free(self, address: int) -> None:
         self.starts.remove(address)
@@ -98,7 +111,13 @@ class Program:
     def __init__(self, text: str, emulates: Mapping[str, Emulated]) -> None:
         self.entry: Entry = read(text)
         self.symbols, self.static, self.extern = _laid_out(self.entry)
-        self.code: Code = compiled(self.entry, emulates, self.symbols)
+        self.variables, at = [], MODULES + MODULE * next(_MODULES)
+        for v in self.entry.variables:
+            if v.space != "local" and v.size and _named(v.name, text):
+                at = -(-at // max(v.align, 16)) * max(v.align, 16)
+                self.variables.append((at, _valued(v)))
+                at += v.size + GAP
+        self.code: Code = compiled(self.entry, emulates, self.symbols, {v.name: at for at, v in self.variables})
 
     def launch(
         self,
@@ -114,6 +133,7 @@ class Program:
         most: int = MOST,
     ) -> Grid:
         """Run a grid to its end; raises Unsupported where an instruction's execution fails. `params`: bytes of the parameters as `Code.params` lays them out; `resident`: clusters at once."""
+        device.load(self.variables)
         for memory in device.memories.values():
             if memory.shadow is not None:
                 memory.shadow.clear()
@@ -132,6 +152,23 @@ class Program:
             opcode = next((s.opcode for s in self.entry.body if isinstance(s, Statement) and s.line == line), "?")
             raise Unsupported(line, opcode, f"its execution fails: {type(error).__name__}: {error}") from error
         return grid
+
+
+_MODULES = count()
+
+
+def _named(name: str, text: str) -> bool:
+    """Whether a text says a name more often than where it is declared."""
+    return len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) > 1
+
+
+def _valued(v: Variable) -> Variable:
+    """A variable whose initial value is read."""
+    try:
+        _ = v.bytes
+    except ValueError as error:
+        raise PtxSyntaxError(1, str(error)) from None
+    return v
 
 
 def _laid_out(entry: Entry) -> tuple[dict[str, int], int, int]:

@@ -10,12 +10,12 @@ import numpy as np
 from cake_core.emulate.agents import Agent, Clock
 from cake_core.emulate.clocks import Vector
 from cake_core.emulate.code import END, VIEWS, Code
+from cake_core.emulate.memory import Memory
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS
 
 if TYPE_CHECKING:
     from cake_core.emulate.barriers import PhaseBarrier
     from cake_core.emulate.grid import Cta, Job
-    from cake_core.emulate.memory import Memory
 
 ALL = 0xFFFFFFFF
 _NUMBERS = np.arange(LANES)
@@ -52,6 +52,13 @@ class Warp:
                 self.banks[v] = store[width].view(VIEWS[v])
                 self.rows[v] = list(self.banks[v])
         self.splits = [Lanes(self, _NUMBERS < lanes)]
+        self.code, self._local = code, None
+
+    def local(self, bytes: int) -> Memory:
+        """The memory of its threads, one behind another."""
+        if self._local is None:
+            self._local = Memory(f"local memory of warp {self.number} of CTA {self.cta.number}", LANES * bytes, "local", watched=False)
+        return self._local
 
     @property
     def alive(self) -> int:
@@ -163,13 +170,13 @@ class Lanes(Agent):
         if not self.full:
             addresses = np.where(self.active, addresses, addresses[self.first])
         self._aligned(addresses, size)
-        memory, offsets = self._where(space, addresses, size)
         lanes = _NUMBERS if self.full else np.where(self.active, _NUMBERS, self.first)
+        memory, offsets = self._where(space, addresses, size, lanes)
         if memory is not None:
             return memory.read(self, offsets, size, lanes, scope)
         found = np.zeros((LANES, size), np.uint8)
         for lane in np.flatnonzero(self.active):
-            one, at = self._where(space, addresses[lane : lane + 1], size)
+            one, at = self._where(space, addresses[lane : lane + 1], size, lanes[lane : lane + 1])
             found[lane] = one.read(self, at, size, lanes[lane : lane + 1], scope)[0]
         return found
 
@@ -180,12 +187,12 @@ class Lanes(Agent):
             addresses, data, lanes = addresses[self.active], np.broadcast_to(data, (LANES, size))[self.active], _NUMBERS[self.active]
         self._aligned(addresses, size)
         self.grid.progress += 1
-        memory, offsets = self._where(space, addresses, size)
+        memory, offsets = self._where(space, addresses, size, lanes)
         if memory is not None:
             memory.write(self, offsets, data, lanes, scope)
             return
         for n in range(len(addresses)):
-            one, at = self._where(space, addresses[n : n + 1], size)
+            one, at = self._where(space, addresses[n : n + 1], size, lanes[n : n + 1])
             one.write(self, at, data[n : n + 1], lanes[n : n + 1], scope)
 
     def update(self, space: str, addresses: np.ndarray, size: int, change: Callable[[int, np.ndarray], np.ndarray], scope: str = "gpu") -> np.ndarray:
@@ -193,7 +200,7 @@ class Lanes(Agent):
         self._aligned(addresses if self.full else addresses[self.active], size)
         self.grid.progress += 1
         for lane in np.flatnonzero(self.active):
-            memory, at = self._where(space, addresses[lane : lane + 1], size)
+            memory, at = self._where(space, addresses[lane : lane + 1], size, _NUMBERS[lane : lane + 1])
             row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes), int(lane))
             old[lane] = row
         return old
@@ -205,7 +212,7 @@ class Lanes(Agent):
             at = int(addresses[bad != 0][0])
             raise self.fault("emulate/misaligned", f"an access of {size} bytes at {at:#x}, which is no multiple of {align}")
 
-    def _where(self, space: str, addresses: np.ndarray, size: int) -> tuple[Memory | None, np.ndarray]:
+    def _where(self, space: str, addresses: np.ndarray, size: int, lanes: np.ndarray) -> tuple[Memory | None, np.ndarray]:
         """The memory that holds all of these addresses, and the offsets in it; None: they lie in several."""
         if space == "generic":
             space, addresses = self._generic(addresses)
@@ -219,7 +226,7 @@ class Lanes(Agent):
             return self.cta.shared_of(self, rank), (addresses & np.uint64(_OFFSET)).astype(np.int64)
         if space == "param":
             return self.cta.launch.params, addresses.astype(np.int64)
-        if space == "global":
+        if space in ("global", "const"):
             low, high = int(addresses.min()), int(addresses.max())
             found, last = self.cta.launch.locate(low, 1), self.cta.launch.locate(high, 1)
             if found is None:
@@ -227,6 +234,13 @@ class Lanes(Agent):
             if last is not None and last[0] is not found[0]:
                 return None, addresses
             return found[0], addresses.astype(np.int64) - low + found[1]
+        if space == "local":
+            bytes = self.own.code.local_bytes
+            if (addresses + np.uint64(size) > bytes).any():
+                raise self.fault(
+                    "emulate/out-of-bounds", f"{size} bytes of a thread's local memory at {int(addresses.max()):#x}, which has {bytes} bytes"
+                )
+            return self.own.local(bytes), addresses.astype(np.int64) + lanes * bytes
         raise self.fault("emulate/unsupported", f"memory of the space '.{space}' is not covered")
 
     def _generic(self, addresses: np.ndarray) -> tuple[str | None, np.ndarray]:
