@@ -118,7 +118,8 @@ def _kind(s: Slice) -> str:
 
 
 def _lane(k: Track, slices: list[tuple[int, Slice]], marks: tuple[Mark, ...], wrong: frozenset[int]) -> str:
-    label = el("span", words(k.name), cls="label", title=f"{k.name}: {k.detail}" if k.detail else k.name)
+    short = k.name.rpartition(": ")[2] if k.kind is Kind.ENGINE else k.name  # whose it is stands above it
+    label = el("span", words(short), cls="label", title=f"{k.name}: {k.detail}" if k.detail else k.name)
     body = _held(slices) if k.kind is Kind.MEMORY else ""
     body += "".join(_slice(n, s, k, wrong) for n, s in slices)
     body += "".join(el("i", style=f"--a:{m.at:g}", title=f"{m.name}, at {m.at:g}") for m in marks)

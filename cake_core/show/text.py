@@ -73,7 +73,12 @@ def finding(d: Diagnostic, number: int, name: str, inline: bool = False) -> str:
     if d.witness is not None:
         rows.append(("example", words(shown(d.witness)) + el("ul", *(el("li", words(s)) for s in d.witness.story))))
     rows += [(k, el("span", words(v), cls="keep")) for k, v in (("why", d.why), ("fix", d.fix)) if v]
-    body = el("dl", *(el("dt", k) + el("dd", v) for k, v in rows)) if rows else ""
+    table = lambda of: el("dl", *(el("dt", k) + el("dd", v) for k, v in of)) if of else ""
+    if inline:  # the text stays together: what to do at once, the rest where it is asked for
+        more = table([r for r in rows if r[0] != "fix"])
+        body = table([r for r in rows if r[0] == "fix"]) + (el("details", el("summary", "why"), more) if more else "")
+    else:
+        body = table(rows)
     return el("div", head, body, cls=f"finding {d.severity}", id=None if inline else f"F{number + 1}", role="note" if inline else None)
 
 
