@@ -265,6 +265,61 @@ def test_block_scales(kind, words, count, a, b, scale, at_a, at_b, n):
     np.testing.assert_allclose(results(out[0], 128, n, "f32"), (x * factors[0]) @ (y * factors[1]).T, rtol=2.0**-21, atol=2.0**-40)
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "kind", "a"), [(128, 64, "f16", "bf16"), (64, 128, "f8f6f4", "e4m3"), (32, 64, "tf32", "tf32"), (32, 128, "i8", "s8")]
+)
+def test_weight_stationary_products(m, n, kind, a):
+    """Of 64 rows the right half of the columns lies in the lanes from 64 on, of 32 rows each quarter in 32 lanes."""
+    rng = np.random.default_rng(m + n)
+    (x, xr, xs), (y, yr, ys) = draw(rng, a, m, K[kind]), draw(rng, a, n, K[kind])
+    (left, ld), (right, rd) = image(xr, xs), image(yr, ys)
+    d, folds = "s32" if a == "s8" else "f32", 128 // m
+    wide = n // folds
+    c = rng.integers(-5, 6, (m, n)).astype(float)
+    start = np.zeros((128, 32 * -(-wide // 32)), np.uint32)
+    for row in range(m):
+        for column in range(n):
+            start[row + m * (column // wide), column % wide] = (
+                c[row, column : column + 1].astype(np.float32 if d == "f32" else np.int32).view(np.uint32)[0]
+            )
+    one = f"  @%p0 tcgen05.mma.ws.cta_group::1.kind::{kind}.collector::b1::fill [%r4], %d6, %d7, %r10, 1;"
+    body = [moves(start.shape[1], True), STORED, named(ld, rd, idesc(d, a, a, m, n)), one, COMMIT, WAIT, moves(start.shape[1], False)]
+    run, out = execute("\n".join(body), np.stack([left, right]), start)
+    got = np.ascontiguousarray(out[0, :, :wide]).view(np.float32 if d == "f32" else np.int32)
+    assert run.findings == []
+    np.testing.assert_array_equal(np.concatenate([got[m * i : m * i + m] for i in range(folds)], 1), c + x @ y.T)
+
+
+def test_block_scales_of_a_pair():
+    """Each CTA has the scales of its 128 rows of A, and of all columns of B."""
+    rng = np.random.default_rng(8)
+    n = 64
+    (x, xr, _), (y, yr, _) = draw(rng, "e4m3", 256, 32), draw(rng, "e5m2", n, 32)
+    images, held = [], np.zeros((2, 4, 32, 32, 4), np.uint8)
+    sa, sb = rng.integers(124, 130, 256, dtype=np.uint8), rng.integers(124, 130, n, dtype=np.uint8)
+    for half in range(2):
+        (left, ld), (right, rd) = image(xr[half * 128 : half * 128 + 128], 1), image(yr[half * 32 : half * 32 + 32], 1)
+        images += [left, right]
+        for i in range(128):
+            held[half, :, i % 32, i // 32, 1] = sa[128 * half + i]
+        for i in range(n):
+            held[half, :, i % 32, 4 + i // 32, 1] = sb[i]
+    start = held.reshape(2, 128, 128).view(np.uint32)
+    bits = scaled_idesc("e4m3", "e5m2", n, "ue8m0", (1, 1), False, 256)
+    stored = STORED.replace("bar.sync 0;", "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;")
+    leader = ["  setp.eq.u32 %p4, %r20, 0;", "  and.pred %p4, %p4, %p0;", "  mov.b16 %h0, 3;", "  add.u32 %r14, %r4, 4;", "  add.u32 %r15, %r4, 64;"]
+    body = [moves(32, True), stored, named(ld, rd, bits), *leader]
+    body += ["  @%p4 tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [%r15], %d6, %d7, %r10, [%r4], [%r14], 0;"]
+    body += ["  @%p4 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r3], %h0;", WAIT]
+    body += ["  mov.u32 %r16, %r4;\n  mov.u32 %r4, %r15;", moves(n, False), "  mov.u32 %r4, %r16;"]
+    run, out = execute("\n".join(body), np.stack(images), start, ctas=2)
+    of = lambda s: 2.0 ** (s.astype(float) - 127)[:, None]
+    assert run.findings == []
+    np.testing.assert_allclose(
+        np.ascontiguousarray(out[:, :, :n]).view(np.float32).reshape(256, n), (x * of(sa)) @ (y * of(sb)).T, rtol=2.0**-21, atol=2.0**-40
+    )
+
+
 @pytest.mark.parametrize("m", [256, 128])
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random:2"])
 def test_products_of_a_pair(m, schedule):
@@ -380,7 +435,8 @@ def test_copies_of_scales_that_differ():
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%r4], %d6, %d7, %r10, 1", "weight-stationary"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%r4], %d6, %d7, %r10, 1, %d6", "mask of columns"),
+        ("tcgen05.mma.ws.cta_group::2.kind::f16 [%r4], %d6, %d7, %r10, 1", "`.ws` of kind f16"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%r4], %d6, %d7, [%r4], %r10, 1", "sparse"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%r4], [%r4], %d7, %r10, 1", "ashift"),
         ("tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%r4], %d6, %d7, %r10, [%r4], [%r4], 1", "without a number"),

@@ -124,17 +124,22 @@ class Instruction:
         return KINDS[self.kind][0]
 
 
-def instruction(lanes: Lanes, bits: int, kind: str, group: int, scales: int) -> Instruction:
-    """Decodes, and faults where the tables have no such product. `scales` a row, 0 of kinds without."""
+def instruction(lanes: Lanes, bits: int, kind: str, group: int, scales: int, ws: bool = False) -> Instruction:
+    """Decodes, and faults where the tables have no such product. `scales` a row, 0 of kinds without; `ws`: of `.ws`."""
     wrong = _Wrong(lanes, bits)
     if bits >> 2 & 1:
         raise lanes.fault("emulate/unsupported", "the instruction descriptor says that A is sparse", why="sparse products are not emulated")
     wrong(bits & 3 or bits >> 6 & 1, "bits 0-1 and 6, which are zero of a dense product, are not")
+    if ws and bits >> 30:
+        raise lanes.fault("emulate/unsupported", "the instruction descriptor has a maximum shift of B", why="what it does to a result no text says")
     found = _scaled(wrong, bits, kind, scales) if scales else _plain(wrong, bits, kind)
     wrong(
         (found.a_turned and found.a in NARROW) or (found.b_turned and found.b in NARROW), "a factor of 4- or 6-bit elements has its rows along M or N"
     )
-    _shape(wrong, found, group)
+    if ws:
+        wrong(found.m not in (32, 64, 128) or found.n not in (64, 128, 256), f"the shape {found.m} x {found.n} of `.ws`")
+    else:
+        _shape(wrong, found, group)
     return found
 
 

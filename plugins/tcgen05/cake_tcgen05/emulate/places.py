@@ -16,25 +16,25 @@ from cake_tcgen05.emulate.descriptors import Instruction
 
 @frozen
 class Layout:
-    """Results of one CTA: `lanes` of tensor memory in order, each with `columns` columns. `folded`: the lanes from 64 on hold the right half of the rows."""
+    """Results of one CTA: `lanes` of tensor memory in order, each with `columns` columns. In `folds` equal parts of the lanes lie the parts of the columns
+    of all rows."""
 
     lanes: np.ndarray
     columns: int
-    folded: bool
+    folds: int = 1
 
     def rows(self, held: np.ndarray) -> np.ndarray:
         """Cells (lanes, columns) as rows of the result."""
-        return np.concatenate([held[:64], held[64:]], 1) if self.folded else held
+        return np.concatenate(np.split(held, self.folds), 1) if self.folds > 1 else held
 
     def cells(self, rows: np.ndarray) -> np.ndarray:
-        half = self.columns
-        return np.concatenate([rows[:, :half], rows[:, half:]]) if self.folded else rows
+        return np.concatenate(np.split(rows, self.folds, 1)) if self.folds > 1 else rows
 
 
-def layout(lanes: Lanes, found: Instruction, group: int, lane: int) -> Layout:
-    """A (pair, M 256), D (M 128): row m in lane m. B (pair, M 128): row m of 64 in lane m, and in lane m + 64 its right half. F (M 64): row m in lane
-    32 (m / 16) + m mod 16, or 16 lanes further, as the address says."""
-    quarter = group == 1 and found.m == 64
+def layout(lanes: Lanes, found: Instruction, group: int, lane: int, ws: bool) -> Layout:
+    """A (pair, M 256), D (M 128): row m in lane m. B (pair, M 128), E (`.ws`, M 64): row m of 64 in lane m, and in lane m + 64 its right half; G (`.ws`,
+    M 32): so in quarters. F (M 64): row m in lane 32 (m / 16) + m mod 16, or 16 lanes further, as the address says."""
+    quarter = group == 1 and found.m == 64 and not ws
     if lane not in ((0, 16) if quarter else (0,)):
         raise lanes.fault(
             "emulate/operand",
@@ -43,24 +43,25 @@ def layout(lanes: Lanes, found: Instruction, group: int, lane: int) -> Layout:
         )
     if quarter:
         row = np.arange(64)
-        return Layout(32 * (row // 16) + lane + row % 16, found.n, False)
-    folded = group == 2 and found.m == 128
-    return Layout(np.arange(LANES), found.n // 2 if folded else found.n, folded)
+        return Layout(32 * (row // 16) + lane + row % 16, found.n)
+    folds = LANES * group // found.m if ws or group == 2 else 1
+    return Layout(np.arange(LANES), found.n // folds, folds)
 
 
 def read_a(agent: Agent, cta: Cta, where: Layout, column: int) -> np.ndarray:
-    """A from tensor memory: a row lies in the lanes of its row of the result, 8 columns of packed elements along K; of the folded layout it is there
-    twice. uint8 (rows, 32)."""
+    """A from tensor memory: a row lies in the lanes of its row of the result, 8 columns of packed elements along K; of a folded layout it is there
+    in each part. uint8 (rows, 32)."""
     held = cells(cta).read(agent, offsets(where.lanes, column), 8 * CELL)
-    if not where.folded:
+    if where.folds == 1:
         return held
-    if (held[:64] != held[64:]).any():
+    copies = np.stack(np.split(held, where.folds))
+    if (copies != copies[0]).any():
         raise agent.fault(
             "emulate/operand",
             "the two copies of A in tensor memory differ",
-            why="of 128 rows of a pair A lies in lanes 0 to 63 and again in lanes 64 to 127 (CUTLASS, mma_traits_sm100.hpp)",
+            why="where results are folded A lies in lanes 0 to 63 and again in lanes 64 to 127 (CUTLASS, mma_traits_sm100.hpp)",
         )
-    return held[:64]
+    return copies[0]
 
 
 def scales(agent: Agent, cta: Cta, found: Instruction, column: int, which: str, rows: int) -> np.ndarray:

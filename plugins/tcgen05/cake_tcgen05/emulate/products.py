@@ -32,6 +32,7 @@ class Form:
     kind: str
     group: int
     scales: int
+    ws: bool
 
 
 @frozen
@@ -57,6 +58,8 @@ def product(s: Statement, c: Coder) -> Step:
     in_memory = isinstance(a, At)
     a_of = c.address(a) if in_memory else c.source(a, "b64")
     rest = operands[4:]
+    if form.ws and len(rest) != 1:
+        raise c.unsupported("`.ws` with a mask of columns: two texts say its fields differently")
     scaled = [c.address(rest.pop(0)) for _ in range(2)] if form.scales else []
     mask = _mask(c, form, rest)
     enable = _flag(c, rest.pop(0)) if rest else None
@@ -139,12 +142,14 @@ def _cells(total: np.ndarray, found: Instruction) -> np.ndarray:
 
 def _given(lanes: Lanes, form: Form, pair: tuple[Cta, ...], values: Sequence[int], in_memory: bool, halved: int, off: np.ndarray | None) -> Given:
     d, a, b, idesc, enable, *scaled = values
-    found = instruction(lanes, idesc, form.kind, form.group, form.scales)
-    where, column = layout(lanes, found, form.group, d >> 16), d & 0xFFFF
+    found = instruction(lanes, idesc, form.kind, form.group, form.scales, form.ws)
+    where, column = layout(lanes, found, form.group, d >> 16, form.ws), d & 0xFFFF
     rows, size = found.m // form.group, {"f16": 2, "bf16": 2, "tf32": 4}
     for cta in pair:
         owned(lanes, cta, column, where.columns, "D of tcgen05.mma")
     if in_memory:
+        if where.folds == 4:
+            raise lanes.fault("emulate/unsupported", "A of 32 rows in tensor memory", why="how often it lies there no text says")
         left: Factor | int = _in_memory(lanes, pair, found, d, a)
     else:
         left = factor(lanes, a, rows, "mn" if found.a_turned else "k", size.get(found.a, 1), "A")
@@ -216,7 +221,7 @@ def _halved(c: Coder, form: Form, operand: Operand) -> int:
 
 def _form(s: Statement, c: Coder) -> Form:
     words = set(s.words[2:])
-    for word, what in (("ws", "weight-stationary products (`.ws`)"), ("sp", "sparse products (`.sp`)"), ("ashift", "A shifted by a row (`.ashift`)")):
+    for word, what in (("sp", "sparse products (`.sp`)"), ("ashift", "A shifted by a row (`.ashift`)")):
         if word in words:
             raise c.unsupported(what)
     group = group_of(s, c)
@@ -224,7 +229,11 @@ def _form(s: Statement, c: Coder) -> Form:
     if kind not in KINDS:
         raise c.unsupported(f"the kind '{kind}'")
     words -= {f"cta_group::{group}", f"kind::{kind}"}
-    words -= {w for w in words if w.startswith("collector::a::") and w.rpartition("::")[2] in ("fill", "use", "lastuse", "discard")}
+    ws = "ws" in words
+    if ws and (group == 2 or kind in SIZES):
+        raise c.unsupported(f"`.ws` of kind {kind} with `.cta_group::{group}`")
+    buffers = ("b0", "b1", "b2", "b3") if ws else ("a",)
+    words -= {"ws"} | {f"collector::{b}::{how}" for b in buffers for how in ("fill", "use", "lastuse", "discard")}
     if (kind in SIZES) != ("block_scale" in words):
         raise c.unsupported(f"kind {kind} {'without' if kind in SIZES else 'with'} block scales")
     size = ""
@@ -235,4 +244,4 @@ def _form(s: Statement, c: Coder) -> Form:
             raise c.unsupported(f"`.{size}` of kind {kind}" if size else f"kind {kind} without a number of scales")
     if words:
         raise c.unsupported(f"the words of '{s.opcode}'")
-    return Form(kind, group, SIZES[kind][size] if kind in SIZES else 0)
+    return Form(kind, group, SIZES[kind][size] if kind in SIZES else 0, ws)
