@@ -12,6 +12,8 @@ from collections import Counter
 from cake_core.facts import Row, Rows
 from cake_core.facts.relations import EXPR, RELATIONS
 from cake_core.frozen import frozen
+from cake_core.ir.nodes import Expr
+from cake_core.ir.printer import expr_text
 from cake_core.rules.automaton import Automaton, automaton
 from cake_core.rules.matching import fits
 from cake_core.rules.schema import Pattern
@@ -23,6 +25,8 @@ from cake_core.rules.strict import CONTROL
 PLACE = {"event", "loop", "order"}
 #: Relations that say again what another one says, or what is no hand-off: they stand last.
 LAST = ("barrier_use", "assign")
+#: Relations whose rows are named by their place in the text: those of one name in two texts need not be one.
+NUMBERED = {"loop", "branch", "handoff"}
 #: Differences that a draft lists.
 MOST = 12
 #: Characters of a line that was said of a failure.
@@ -41,7 +45,7 @@ class Difference:
 
 def difference(bad: Rows, good: Rows) -> Difference:
     changed = []
-    for name in (n for n in RELATIONS if n not in HAPPENING):
+    for name in (n for n in RELATIONS if n not in HAPPENING | NUMBERED):
         own = {r.id: r for r in bad[name]}
         for r in good[name]:
             if r.id in own:
@@ -77,11 +81,7 @@ def body(bad: Rows, good: Rows | None, line: int | None, what: str) -> str:
     there = [r for name in sorted(HAPPENING - {"event"}, key=_weight) for r in bad[name] if r.span.line == line] if line else []
     comment += [f"# where it goes wrong: {_shown(r)}" for r in there[:MOST]]
     found = difference(bad, good) if good is not None else Difference((), (), ())
-    comment += [f"# only the good text has: {_shown(r)}" for r, *_ in found.lacks[:MOST]]
-    comment += [f"# only the bad text has: {_shown(r)}" for r, *_ in found.beside[:MOST]]
-    comment += [
-        f"# {a.relation} '{a.id}': '{c}' is {_value(a[c])} in the bad text, {_value(b[c])} in the good one" for a, b, c in found.changed[:MOST]
-    ]
+    comment += _listed(found)
     places = swapped(bad, good) if good is not None and found == Difference((), (), ()) else None
     if places is not None:
         comment += [f"# what changed places: {_shown(r)}" for r in places]
@@ -89,6 +89,32 @@ def body(bad: Rows, good: Rows | None, line: int | None, what: str) -> str:
     names = shape or _told_apart(found, there, bad, good)
     told = "this tells the two texts apart; say what it is about in general." if names[-2] != REFUSE else _untold(good, places, found)
     return "\n".join([*comment, f"# TODO: {told}", *names]) + "\n"
+
+
+def _listed(found: Difference) -> list[str]:
+    """The differences, a line each. Facts of one verb that differ in some columns are told by these."""
+    lacks, beside = [r for r, *_ in found.lacks], [r for r, *_ in found.beside]
+    told = []
+    for row in list(lacks):
+        other = next((o for o in beside if (o.relation, o["op"]) == (row.relation, row["op"])), None)
+        if other is not None and (columns := _apart(other, row)):
+            lacks.remove(row)
+            beside.remove(other)
+            told += [
+                f"# {row.relation} of '{row['op']}': '{c}' is {_value(other[c])} in the bad text, {_value(row[c])} in the good one" for c in columns
+            ]
+    return [
+        *(f"# only the good text has: {_shown(r)}" for r in lacks[:MOST]),
+        *(f"# only the bad text has: {_shown(r)}" for r in beside[:MOST]),
+        *told[:MOST],
+        *(f"# {a.relation} '{a.id}': '{c}' is {_value(a[c])} in the bad text, {_value(b[c])} in the good one" for a, b, c in found.changed[:MOST]),
+    ]
+
+
+def _apart(row: Row, other: Row) -> list[str]:
+    """The columns of a relation by which two of its facts are of another kind."""
+    own = (c for c in RELATIONS[row.relation].columns if c.name not in PLACE | {"id", "loc"} and c.sort != EXPR and not c.many)
+    return [c.name for c in own if row[c.name] != other[c.name]]
 
 
 #: What a draft requires that found nothing: each text is told.
@@ -141,8 +167,7 @@ def _pattern(row: Row, other: Row) -> Pattern:
     """The row by its verb; by a column too where both have one verb."""
     columns = [("op", (row["op"],))]
     if row["op"] == other["op"] and row.relation == other.relation:
-        own = (c for c in RELATIONS[row.relation].columns if c.name not in PLACE | {"id", "loc"} and c.sort != EXPR and not c.many)
-        columns += [(c.name, (row[c.name],)) for c in own if row[c.name] != other[c.name]][:1]
+        columns += [(c, (row[c],)) for c in _apart(row, other)[:1]]
     return Pattern(row.relation, tuple(columns))
 
 
@@ -191,4 +216,6 @@ def _shown(row: Row) -> str:
 
 
 def _value(value: object) -> str:
+    if value is None or isinstance(value, Expr):
+        return "none" if value is None else expr_text(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -207,6 +207,11 @@ def test_a_rule_is_drafted_from_a_finding(here):
     [
         ("fence.async|meet", "meet|fence.async", ["# what changed places: fence: ", "automaton: async* sync*", "this tells the two texts apart"]),
         ("meet", "if leader { meet }", ["count(x in meet where x.op == 'warp.sync' and x.by == 'all') >= 1", "this tells the two texts apart"]),
+        (
+            "bar.sync 1 threads 32|for k in 0 .. 2 { meet }",
+            "if N > 1 { bar.sync 1 threads 32 }|for k in 0 .. 2 { meet }",  # the loop has another number
+            ["# meet of 'bar.sync': 'guarded' is true in the bad text, false in the good one", "x.guarded == false) >= 1"],
+        ),
         ("let a = 3|meet", "let a = 4|meet", ["the two texts differ in expressions alone", "require: false"]),
         (None, "meet", ["there is no good text that this would be told from", "require: false"]),
     ],
