@@ -173,10 +173,15 @@ def frontend(
 
 
 def prover(cores: int = 1) -> Callable[[Rows, tuple[Rule, ...]], Predicates]:
-    """Who answers the predicates of rules. The solver is imported when it is first asked."""
+    """Who answers the predicates of rules. The solver is imported when it is first asked, with two `cores` at once."""
     from cake_core.prove.prover import Prover
 
-    return lambda rows, rules: Prover(rows, rules, cores)
+    def begun(rows: Rows, rules: tuple[Rule, ...]) -> Prover:
+        made = Prover(rows, rules, cores)
+        made.begin()
+        return made
+
+    return begun
 
 
 # --- which kernel, which target ----------------------------------------------------------------------------------

@@ -43,6 +43,12 @@ class Prover:
     _memory: Memory | None = None
     _proofs: Proofs | None = None
 
+    def begin(self) -> None:
+        """Let other processes prove their part, if there are any, while rules are judged that ask nothing of it."""
+        if self.cores > 1:
+            self._known("")
+            self._share()
+
     def deadlock_free(self, kernel: Row, given: Conditions = ()) -> Answer:
         return self._once("deadlock_free", (), given, lambda: self._asked.deadlock_free(given))
 
@@ -135,10 +141,8 @@ class Prover:
 
     def _once(self, name: str, rows: tuple[Row, ...], given: Conditions, ask: Callable[[], Answer]) -> Answer:
         """An answer, or that it was proved before."""
-        if self._proofs is None:
-            self._proofs = Proofs(repr(self.rows.facts))
         question = " ".join((name, *(r.id for r in rows), *map(_condition, given)))
-        if self.keep and self._proofs.has(question):
+        if self._known(question) and self.keep:
             return PROVED
         self._share()
         if (effort := asked()) is not None:
@@ -149,6 +153,11 @@ class Prover:
         if self.keep and answer.standing is Standing.PROVED:
             self._proofs.add(question)
         return answer
+
+    def _known(self, question: str) -> bool:
+        if self._proofs is None:
+            self._proofs = Proofs(repr(self.rows.facts))
+        return self._proofs.has(question)
 
     # --- the other core --------------------------------------------------------------------------------------------
 

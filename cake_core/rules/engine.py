@@ -37,9 +37,10 @@ MOST = 20
 
 
 def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None, most: int | None = MOST) -> list[Verdict]:
-    """Verdicts of every rule, in the order of the rules, at most `most` bad ones each. Raises nothing."""
+    """Verdicts of every rule, in the order of the rules, at most `most` bad ones each. Raises nothing. What asks no prover is judged first: other
+    processes may prove something meanwhile (`prove/beside.py`)."""
     predicates = predicates or Unanswered()
-
+    judged = [rule for rule in rules if rule.level is not Level.OFF]
     spent: Counter[str] = Counter()
 
     @cache
@@ -49,7 +50,8 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
         standing = predicates.may_hold(kernel).standing if kernel is not None else Standing.UNKNOWN
         return None if standing is Standing.UNKNOWN else standing is Standing.VIOLATED
 
-    return [v for rule in rules if rule.level is not Level.OFF for v in _rule(rule, rows, predicates, contradictory, spent)[:most]]
+    found = {n: _rule(rule, rows, predicates, contradictory, spent) for n, rule in sorted(enumerate(judged), key=lambda of: asking(of[1]))}
+    return [v for n in range(len(judged)) for v in found[n][:most]]
 
 
 def asking(rule: Rule) -> bool:
