@@ -2,8 +2,8 @@
 red).
 
 The lanes of a warp come one after another, the lowest first; the ISA leaves their order open. A sum of floats is rounded to nearest at each. f32
-`add` in global memory flushes subnormal numbers, in shared memory it keeps them (PTX ISA, atom: Floating-point atomic operations). `.v2` to `.v8` are
-atomic by elements.
+`add` flushes subnormal numbers in global memory, unless `.noftz` says no, and keeps them in shared memory (PTX ISA, atom: Floating-point operations).
+`.v2` to `.v8` are atomic by elements.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from cake_core.ptx.reductions import reduction
 _OPERATIONS = ("and", "or", "xor", "exch", "cas", "add", "inc", "dec", "min", "max")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 _ELEMENT = {"f16x2": "f16", "bf16x2": "bf16"}
-#: Types that each operation takes (PTX ISA, atom, Description), vectors apart.
+#: Types that each operation takes (PTX ISA, atom, Atom Scalar Type Operations), vectors apart.
 _TAKES = {
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
-    "exch": ("b32", "b64", "u32", "s32", "f32", "u64"),
-    "cas": ("b16", "b32", "b64", "u32", "s32", "u64"),
+    "exch": ("b32", "b64"),
+    "cas": ("b16", "b32", "b64"),
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
     "inc": ("u32",),
     "dec": ("u32",),
-    "min": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
-    "max": ("u32", "s32", "u64", "s64", "f16", "bf16", "f16x2", "bf16x2"),
+    "min": ("u32", "s32", "u64", "s64"),
+    "max": ("u32", "s32", "u64", "s64"),
 }
 _VECTORS = {"f32": (2, 4), "f16": (2, 4, 8), "bf16": (2, 4, 8), "f16x2": (2, 4), "bf16x2": (2, 4)}
 
@@ -71,6 +71,8 @@ def _made(s: Statement, c: Coder, d: Operand | None, rest: list[Operand]) -> Ste
         else (op not in ("add", "min", "max") or count not in _VECTORS.get(kind, ()) or (kind == "f32" and op != "add"))
     ):
         raise c.unsupported(f"'{s.opcode}': .{op} of .{kind}{' by ' + vector if vector else ''}")
+    if vector and space == "shared":
+        raise c.unsupported(f"'{s.opcode}': vectors in shared memory")
     if (kind in ("f16", "bf16", "f16x2", "bf16x2") and op != "cas" and not noftz) or (d is None and op in ("exch", "cas")):
         raise c.unsupported(f"'{s.opcode}'")
     if d is None and order in ("acquire", "acq_rel"):
@@ -80,7 +82,7 @@ def _made(s: Statement, c: Coder, d: Operand | None, rest: list[Operand]) -> Ste
         raise c.unsupported(f"operands of '{s.opcode}'")
     at, datas = c.address(a), [_data(c, v, kind, count) for v in values[: 2 if op == "cas" else 1]]
     size = count * np.dtype(TYPES[kind]).itemsize
-    flushes = (op, kind) == ("add", "f32")
+    flushes = (op, kind) == ("add", "f32") and not noftz
     change = _change(c, op, kind)
     give = None if d is None else _result(c, d, kind, count)
 

@@ -130,12 +130,23 @@ def test_sums_of_f32_are_rounded_at_each_lane_and_flushed_in_global_memory(emula
     assert atomically(emulates, "global.add.f32", np.float32, 0.0, tiny)[0] == 0
     flat, _ = atomically(emulates, "add.f32", np.float32, 1e-40, tiny * 0)
     assert flat == 0
+    assert atomically(emulates, "global.add.noftz.f32", np.float32, 1e-40, tiny * 0)[0] == np.float32(1e-40)
     shared, _ = atomically(emulates, "shared.add.f32", np.float32, 0.0, tiny, space="shared")
     want = np.float32(0)
     for v in tiny:
         want = np.float32(want + v)
     assert shared == want > 0
     assert atomically(emulates, "global.add.f64", np.float64, 0.5, np.arange(32.0))[0] == 496.5
+
+
+def by_pairs(emulates, form: str, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """What two halves hold after each lane has come with its pair: by a packed register, or by a vector of two."""
+    body = "mad.wide.u32 %d0, %r0, 4, %A;\nld.global.b32 %r1, [%d0];\nmov.b32 {%h1, %h2}, %r1;\n"
+    body += f"red.global.{form} [%P], {'{%h1, %h2}' if '.v2.' in form else '%r1'};"
+    given = {"A": np.ascontiguousarray(pairs).view(np.uint16), "P": start.view(np.uint16), "D": np.zeros(1, np.uint32)}
+    run = on_arrays(kernel(body), given, emulates)
+    assert run.findings == []
+    return run["P"].view(start.dtype)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
@@ -145,24 +156,28 @@ def test_halves_and_pairs(emulates, op, kind, dtype):
     pairs[7, 0] = np.nan if op != "add" else 2.0
     pairs[9], pairs[10] = [0.0, -0.0], [-0.0, 0.0]
     f = {"add": lambda o, n: dtype(np.float32(o) + np.float32(n)), "min": np.fmin, "max": np.fmax}[op]
-    there = np.array([0.5, -0.5], dtype)
+    start = np.array([0.5, -0.5], dtype)
+    there = start
     for row in pairs:
         there = np.array([f(np.float32(o), np.float32(n)).astype(dtype) for o, n in zip(there, row, strict=True)], dtype)
-    values = np.ascontiguousarray(pairs).view(np.uint32).reshape(32)
-    end, _ = atomically(emulates, f"global.{op}.noftz.{kind}x2", np.uint32, int(np.array([0.5, -0.5], dtype).view(np.uint32)[0]), values)
-    assert np.array([end], np.uint32).view(dtype).astype(np.float32).tolist() == there.astype(np.float32).tolist()
-    one, _ = atomically(
-        emulates, f"global.{op}.noftz.{kind}", np.uint16, int(np.array(0.5, dtype).view(np.uint16)), pairs[:, 0].copy().view(np.uint16)
-    )
-    assert float(np.array([one], np.uint16).view(dtype)[0]) == float(there[0])
+    forms = [f"{op}.noftz.v2.{kind}"] + ([f"add.noftz.{kind}x2"] if op == "add" else [])
+    for form in forms:
+        assert by_pairs(emulates, form, start, pairs).astype(np.float32).tolist() == there.astype(np.float32).tolist()
+    if op == "add":
+        bits = int(np.array(0.5, dtype).view(np.uint16))
+        one, _ = atomically(emulates, f"global.add.noftz.{kind}", np.uint16, bits, pairs[:, 0].copy().view(np.uint16))
+        assert float(np.array([one], np.uint16).view(dtype)[0]) == float(there[0])
 
 
 def test_nan_and_zeros_of_both_signs(emulates):
-    nan, zero, minus = 0x7E00, 0x0000, 0x8000
-    least = lambda start, v: atomically(emulates, "global.min.noftz.f16", np.uint16, start, [v] * 32)[0]
-    greatest = lambda start, v: atomically(emulates, "global.max.noftz.f16", np.uint16, start, [v] * 32)[0]
-    assert (least(zero, minus), least(minus, zero), greatest(zero, minus), greatest(minus, zero)) == (minus, minus, zero, zero)
-    assert least(nan, 0x3C00) == 0x3C00 == greatest(0x3C00, nan) and least(nan, nan) == 0x7FFF
+    nan, zero, minus, one = 0x7E00, 0x0000, 0x8000, 0x3C00
+    for op, rows in {
+        "min": [(zero, minus, minus), (minus, zero, minus), (nan, one, one), (one, nan, one), (nan, nan, 0x7FFF)],
+        "max": [(zero, minus, zero), (minus, zero, zero), (nan, one, one), (one, nan, one), (nan, nan, 0x7FFF)],
+    }.items():
+        for start, value, end in rows:
+            found = by_pairs(emulates, f"{op}.noftz.v2.f16", np.array([start] * 2, np.uint16).view(np.float16), np.full((32, 2), value, np.uint16))
+            assert found.view(np.uint16).tolist() == [end] * 2, (op, start, value)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +272,9 @@ def test_fences_make_a_relaxed_counter_one_that_orders(emulates):
         "atom.global.min.f32 %r1, [%P], %r1;",
         "red.global.min.v2.f32 [%P], {%r1, %r2};",
         "atom.global.inc.s32 %r1, [%P], %r1;",
+        "atom.global.min.noftz.f16 %h1, [%P], %h1;",
+        "atom.global.exch.f32 %r1, [%P], %r1;",
+        "red.shared.add.v2.f32 [%r3], {%r1, %r2};",
     ],
 )
 def test_other_forms_are_refused(emulates, text):

@@ -40,23 +40,28 @@ def _approximated(s: Statement, c: Coder, change, kinds: tuple[str, ...]) -> Ste
 
 
 def rsqrt(s: Statement, c: Coder) -> Step:
-    """PTX ISA, rsqrt: relative error at most 2**-22.9; `.ftz.f64`: of the upper word, to the upper word."""
+    """PTX ISA, rsqrt: relative error at most 2**-22.9; `.ftz.f64`: of the upper word, to the upper word. Of `.approx.f64` no bound is given; it is the
+    quotient and the root, each rounded."""
     if s.words[-1] == "f64":
         w = Words(s, c)
-        w.need("approx"), w.need("ftz"), w.type("f64")
+        w.need("approx"), w.type("f64")
+        gross = w.flag("ftz")
         w.end()
         d, a = s.operands
-        return _gross(c, d, a, lambda x: 1 / np.sqrt(x))
+        if gross:
+            return _gross(c, d, a, lambda x: 1 / np.sqrt(x))
+        to, x = c.result(d, "f64"), c.source(a, "f64")
+        return lambda lanes: to(lanes, 1 / np.sqrt(x(lanes)))
     return _approximated(s, c, lambda x: 1 / np.sqrt(x), ("f32",))
 
 
 def sin(s: Statement, c: Coder) -> Step:
-    """PTX ISA, sin: absolute error at most 2**-20.5 in -pi..pi."""
+    """PTX ISA, sin: absolute error at most 2**-20.5 in -2 pi..2 pi."""
     return _approximated(s, c, np.sin, ("f32",))
 
 
 def cos(s: Statement, c: Coder) -> Step:
-    """PTX ISA, cos: absolute error at most 2**-20.9 in -pi..pi."""
+    """PTX ISA, cos: absolute error at most 2**-20.5 in -2 pi..2 pi."""
     return _approximated(s, c, np.cos, ("f32",))
 
 
@@ -66,7 +71,7 @@ def lg2(s: Statement, c: Coder) -> Step:
 
 
 def ex2(s: Statement, c: Coder) -> Step:
-    """PTX ISA, ex2: relative error at most 2**-22; of f16 2**-9.9, of bf16 2**-7."""
+    """PTX ISA, ex2: at most 2 ulp from the rounded result; of f16 a relative error of at most 2**-9.9, of bf16 2**-7."""
     return _approximated(s, c, np.exp2, ("f32", *HALVES))
 
 

@@ -22,10 +22,16 @@ class Pool:
     def __init__(self, entry: int | None) -> None:
         self.entry = entry
         self.counts: dict[int, int] = {}
+        self.turns: dict[int, int] = {}  # how often each warp has executed it
         self.free = 0
 
     def of(self, warp: int) -> int:
         return self.counts.get(warp, self.entry or 0)
+
+    def behind(self, warp: int, warps: int) -> int | None:
+        """A warp of its warpgroup that has executed it less often."""
+        group = range(warp // 4 * 4, min(warp // 4 * 4 + 4, warps))
+        return next((w for w in group if self.turns.get(w, 0) < self.turns.get(warp, 0)), None)
 
     def ended(self, cta: Cta) -> list[str]:
         """Warpgroups of which a part only has executed the instruction, or not with the same number."""
@@ -71,6 +77,12 @@ def setmaxnreg(s: Statement, c: Coder) -> Step:
         pool = cta.state(_KEY, lambda: Pool(entry_registers(cta.launch.directives, cta.threads)))
         if pool.entry is None:
             return None
+        if (other := pool.behind(warp, -(-cta.threads // 32))) is not None:
+            raise lanes.fault(
+                "emulate/operand",
+                f"warp {warp} executes setmaxnreg again, and warp {other} of its warpgroup has not executed the one before",
+                why="PTX ISA, setmaxnreg: all warps of the warpgroup synchronise before they execute the next one",
+            )
         have = pool.of(warp)
         if (number > have) if way == "dec" else (number < have):
             raise lanes.fault(
@@ -84,6 +96,7 @@ def setmaxnreg(s: Statement, c: Coder) -> Step:
             )
         pool.free += have - number
         pool.counts[warp] = number
+        pool.turns[warp] = pool.turns.get(warp, 0) + 1
         return None
 
     return step

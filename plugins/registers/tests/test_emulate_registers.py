@@ -70,6 +70,16 @@ def test_a_part_of_a_warpgroup(emulates):
     assert done.codes == ["emulate/unfinished"] and "warp 3: 168" in done.findings[0].message
 
 
+AGAIN = "setmaxnreg.dec.sync.aligned.u32 64;\n{between}\nsetmaxnreg.dec.sync.aligned.u32 40;"
+
+
+def test_a_warpgroup_meets_between_two_of_them(emulates):
+    assert run(emulates, kernel(AGAIN.format(between="bar.sync 0;"))).findings == []
+    assert run(emulates, kernel(AGAIN.format(between="bar.sync 0;"), ".minnctapersm 1"), threads=96).findings == []
+    done = run(emulates, kernel(AGAIN.format(between="")))
+    assert done.codes == ["emulate/operand"] and "has not executed the one before" in done.findings[0].message
+
+
 def test_without_a_number_of_ctas_it_has_no_effect(emulates):
     assert run(emulates, kernel(ROLES.format(first="", inc=232), ".reqntid 384, 1, 1")).findings == []
 
