@@ -201,7 +201,7 @@ class Writer:
         targets = s.target.items if isinstance(s.target, Tuple) else (s.target,)
         if on_registers(targets[0]):
             site.lies = site.how(targets[0])
-        value = self._empty(s) if _is_empty(s.value) else site.expressions.of(s.value)
+        value = self._empty(s) if _is_empty(s.value) else _copied(s.value, names) or site.expressions.of(s.value)
         puts = [self._put(site, t, names) for t in targets]
 
         def assign(env: Env) -> None:
@@ -293,6 +293,19 @@ class Writer:
         else:
             site.leads = bool(memory) and all(e.issuer is Issuer.LEADER for e in memory)
             self._do(site, run, alone=site.leads)
+
+
+def _copied(e: Expr, names: dict[str, Bound]) -> Callable[[Env], Any] | None:
+    """A whole fragment that is copied as it is, filled or not; None for any other value."""
+    bound = names.get(e.id) if isinstance(e, Name) and isinstance(e.type, Tile) else None
+    if bound is None or len(bound.type.groups) != 1:
+        return None
+
+    def held(env: Env) -> Any:
+        x = env[bound.slot]
+        return x.arrays[0] if isinstance(x, Fragment) else x
+
+    return held
 
 
 def _unfilled(event: Event, name: str) -> CakeError:

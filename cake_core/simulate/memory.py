@@ -46,17 +46,17 @@ class Memory:
                 self.blocks[cta, t.name] = Block(filled, np.zeros(shape, np.bool_))
         self.mates = {name: [m for m in mates if m in plan.tensors] for name, mates in plan.mates.items() if name in plan.tensors}
 
-    def overwritten(self, cta: int, name: str, slot: tuple[int, ...]) -> None:
-        """A slot of a buffer of tensor memory is written: what shares its columns holds nothing any more."""
+    def overwritten(self, cta: int, name: str, slot: tuple[int, ...], rows: np.ndarray | None) -> None:
+        """A slot of a buffer of tensor memory is written, or some of its rows: what shares their columns holds nothing any more."""
         own = self.plan.tensors[name]
         lo = own.column + _number(slot, own.slots) * own.slot_columns
         for other in self.mates.get(name, ()):
             t = self.plan.tensors[other]
-            written = self.blocks[cta, other].written
-            for n in range(len(written.reshape(-1, *t.shape))):
+            written = self.blocks[cta, other].written.reshape(-1, *t.shape)
+            for n in range(len(written)):
                 first = t.column + n * t.slot_columns
                 if other != name and first < lo + own.slot_columns and lo < first + t.slot_columns:
-                    written.reshape(-1, *t.shape)[n] = False
+                    written[n][rows if rows is not None and len(rows) == t.shape[0] else slice(None)] = False
 
 
 def _number(slot: Iterable[int], slots: tuple[int, ...]) -> int:

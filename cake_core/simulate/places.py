@@ -46,7 +46,7 @@ class Spot:
         """Fill a fragment, or a part of it, with a value of its shape or with a scalar."""
         x: Fragment = env[self.slot]
         number = self._number(env)
-        if isinstance(value, dict):
+        if value is None or isinstance(value, dict):
             x.arrays[number] = value
             return
         shape, dtype = tuple(self.declared.shape), dtype_of(self.declared.elem)
@@ -184,7 +184,7 @@ def write(at: Index, cx: Context, value: Any, clip: int | None, cta: int, mask: 
     if spot.memory == "global":
         cx.touch(at, there, here, True, combine is not None)
     if spot.memory == "tensor":
-        cx.memory.overwritten(cta, spot.name, at.slots)
+        cx.memory.overwritten(cta, spot.name, at.slots, None if mask is None else mask.any(axis=-1))
     if combine is not None:
         return _combined(block, there, here, value, mask, combine, spot.declared.elem.kind)
     target = block.data[there] if at.shape else None
