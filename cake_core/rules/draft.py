@@ -88,7 +88,7 @@ def body(bad: Rows, good: Rows | None, line: int | None, what: str) -> str:
     shape = _in_order(places, bad, good) if places is not None else None
     names = shape or _told_apart(found, there, bad, good)
     told = "this tells the two texts apart; say what it is about in general." if names[-2] != REFUSE else _untold(good, places, found)
-    return "\n".join([*comment, f"# TODO: {told}", *names]) + "\n"
+    return "\n".join([*dict.fromkeys(comment), f"# TODO: {told}", *names]) + "\n"
 
 
 def _listed(found: Difference) -> list[str]:

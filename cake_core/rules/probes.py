@@ -124,6 +124,8 @@ def _parts(node: ast.Node) -> list[ast.Node]:
 
 
 def _wider(pattern: Pattern) -> Iterator[tuple[str, Pattern]]:
-    """A pattern without each of its columns."""
+    """A pattern without each of its columns. A text has one kernel: where a pattern leaves that out no good text reaches the rule."""
+    if pattern.relation == "kernel":
+        return
     for n, (column, _) in enumerate(pattern.columns):
         yield column, replace(pattern, columns=(*pattern.columns[:n], *pattern.columns[n + 1 :]))

@@ -110,6 +110,15 @@ def test_what_a_text_lacks_to_reach_the_rule_is_told(folder, match, said):
     assert result.exit_code == 1 and "'good_two.cake' is inapplicable, not proved" in result.output and said in " ".join(result.output.split())
 
 
+def test_a_good_text_of_another_kernel_is_not_asked_for(folder):
+    """No text has two kernels, so none could show what the pattern of the one leaves out."""
+    rule = RULE.replace("{r: {role: {}}}", "{k: {kernel: {pair: false}}, r: {role: {pad: 0}}}")
+    root = folder(rule__yaml=rule, bad_one__cake=BAD, good_two__cake=GOOD)
+    cake("test", "acme", "--pack", str(root), "--update")
+    said = cake("test", "acme", "--pack", str(root), "--thorough").output
+    assert "'pad' in the pattern of 'r'" in said and "in the pattern of 'k'" not in said
+
+
 def test_a_finding_names_the_folder_of_its_text(folder):
     root = folder(rule__yaml=RULE, bad_one__cake=BAD, good_two__cake="cake 1\nkernel")
     (root / "rules" / "small-role" / "good_three.cake").write_bytes(b"\xff")
