@@ -73,9 +73,18 @@ class Cta:
         if rank >= len(self.cluster):
             raise agent.fault("emulate/out-of-bounds", f"an address of shared memory in CTA {rank} of a cluster of {len(self.cluster)}")
         other = self.cluster[rank]
-        if other.ended:
-            raise agent.fault("emulate/out-of-bounds", f"shared memory of CTA {rank} of the cluster, which has ended")
+        if other.over and other is not self:
+            raise agent.fault(
+                "emulate/out-of-bounds",
+                f"the shared memory of CTA {rank} of the cluster is accessed by CTA {self.rank}, and its threads have ended",
+                why="a CTA's shared memory is there as long as the CTA is (PTX ISA, Distributed Shared Memory)",
+                fix="let the CTAs of the cluster meet before they end",
+            )
         return other.shared
+
+    @property
+    def over(self) -> bool:
+        return self.gone == self.threads
 
     def barrier(self, agent: Agent, address: int) -> PhaseBarrier:
         """The object at an address of the window. One that nobody has initialised faults when it is used."""

@@ -247,6 +247,9 @@ class Cta(Protocol):
     shared: Memory  # offsets as in addresses
     launch: Launch
 
+    def shared_of(self, agent: Agent, rank: int) -> Memory:
+        """The shared memory of a CTA of the cluster. Faults where there is none, or where all threads of that CTA have ended."""
+
     def meeting(self, number: int) -> Meeting:
         """The named barrier `number`."""
 

@@ -121,15 +121,15 @@ def _in(source, into, tells, sizes, masks) -> Step:
             same_cta(lanes, int(to[lane]), int(told[lane]))
             ranks = [int(to[lane]) >> places.RANK_AT] if mask is None else members(lanes, int(mask[lane]))
             offset = int(to[lane]) & places.OFFSET
-            targets = [(lanes.cta.cluster[r].shared, lanes.barrier(places.in_rank(int(told[lane]), r))) for r in ranks]
+            targets = [(r, lanes.barrier(places.in_rank(int(told[lane]), r))) for r in ranks]
 
             def work(agent: Agent, address=address, count=count, offset=offset, targets=targets) -> None:
                 if count:
                     ((memory, at, _),) = places.in_global(agent, np.array([address], np.uint64), count)
                     data = memory.read(agent, at, count)
-                for memory, barrier in targets:
+                for rank, barrier in targets:
                     if count:
-                        memory.write(agent, np.array([offset]), data)
+                        agent.cta.shared_of(agent, rank).write(agent, np.array([offset]), data)
                     barrier.complete(agent, count)
 
             lanes.start(None, work, "a bulk copy to shared memory")
@@ -152,10 +152,11 @@ def _across(source, into, tells, sizes, change: Change | None) -> Step:
             count, offset = _sized(lanes, int(size[lane])), int(first[lane]) & places.OFFSET
             same_cta(lanes, int(to[lane]), int(told[lane]))
             rank, target = places.split(int(to[lane]))
-            memory, barrier = lanes.cta.cluster[rank].shared, lanes.barrier(int(told[lane]))
+            barrier = lanes.barrier(int(told[lane]))
 
-            def work(agent: Agent, offset=offset, count=count, memory=memory, target=target, barrier=barrier) -> None:
+            def work(agent: Agent, offset=offset, count=count, rank=rank, target=target, barrier=barrier) -> None:
                 if count:
+                    memory = agent.cta.shared_of(agent, rank)
                     data, at = agent.cta.shared.read(agent, np.array([offset]), count), np.array([target])
                     if change is None:
                         memory.write(agent, at, data)

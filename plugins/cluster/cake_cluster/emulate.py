@@ -192,14 +192,13 @@ def _sent(lanes: Lanes, aims: tuple[np.ndarray, np.ndarray], does: Callable, siz
     for address in dict.fromkeys(told[lanes.active].tolist()):
         chosen = np.flatnonzero(lanes.active & (told == address))
         rank, _ = places.split(address)
-        memory = lanes.cta.cluster[rank].shared
         offsets = (found[chosen] & np.uint64(places.OFFSET)).astype(np.int64)
-        lanes.start(None, _job(lanes.barrier(address), memory, offsets, chosen, does, size), what, proxy="generic")
+        lanes.start(None, _job(lanes.barrier(address), rank, offsets, chosen, does, size), what, proxy="generic")
 
 
-def _job(barrier: Barrier, memory, offsets: np.ndarray, chosen: np.ndarray, does: Callable, size: int) -> Callable[[Agent], None]:
+def _job(barrier: Barrier, rank: int, offsets: np.ndarray, chosen: np.ndarray, does: Callable, size: int) -> Callable[[Agent], None]:
     def work(agent: Agent) -> None:
-        does(agent, memory, offsets, chosen)
+        does(agent, agent.cta.shared_of(agent, rank), offsets, chosen)
         barrier.complete(agent, size * len(chosen))
 
     return work

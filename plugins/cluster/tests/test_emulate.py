@@ -105,6 +105,23 @@ def test_misuse_is_told(run, body, code, says):
     assert says in done.findings[0].message
 
 
+@pytest.mark.parametrize(
+    "access",
+    [
+        "ld.shared::cluster.b32 %r6, [%r7];",
+        "mbarrier.arrive.shared::cluster.b64 _, [%r7+512];",
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r7], %t, [%r7+512];",
+    ],
+)
+def test_memory_of_a_cta_that_has_ended_is_not_there(run, access):
+    """CTA 1 ends while CTA 0 still waits for a thread of its own; a meeting of the cluster in front of the end keeps CTA 1."""
+    body = "setp.eq.u32 %p0, %t, 0;\n@%p0 mbarrier.init.shared::cta.b64 [%s+512], 32;\n" + STORE + MEET + "mapa.shared::cluster.u32 %r7, %s, 1;\n"
+    body += f"setp.ne.u32 %p2, %rank, 0;\n@%p2 bra END;\nmov.u32 %r8, 0;\nLOOP:\nadd.u32 %r8, %r8, 1;\nsetp.lt.u32 %p3, %r8, 2000;\n@%p3 bra LOOP;\n{access}\nEND:\n"
+    assert run(body, grid=2, cluster=2).codes[0] == "emulate/out-of-bounds"
+    # What nobody waits for may still be under way when both have met.
+    assert (run(body + MEET, grid=2, cluster=2).codes == []) == ("async" not in access)
+
+
 # --- stores and reductions that tell a barrier ---------------------------------------------------------------------------
 
 #: Of each CTA one object for `{n}` bytes at 512; each CTA works on the next one.

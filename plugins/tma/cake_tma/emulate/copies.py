@@ -148,9 +148,7 @@ def _load(s: Statement, c: Coder, words: tuple[str, ...]) -> Step:
                 )
             ranks = [rank] if mask is None else _members(lanes, int(mask[lane]))
             signals = [(r & ~1 | parity & 1) if pair and mask is not None else parity if mask is None else r for r in ranks]
-            ends = [
-                (lanes.cta.cluster[r].shared, lanes.barrier(places.in_rank(barrier, _there(lanes, q)))) for r, q in zip(ranks, signals, strict=True)
-            ]
+            ends = [(r, lanes.barrier(places.in_rank(barrier, _there(lanes, q)))) for r, q in zip(ranks, signals, strict=True)]
             lanes.start(None, _loading(box, at, each, offset, ends), "a copy by a tensor map")
 
     return step
@@ -173,7 +171,8 @@ def _loading(box: Box, at: tuple[int, ...], each: np.ndarray | None, offset: int
     def work(agent: Agent) -> None:
         data = taken(agent, box, at, each)
         order = box.order(offset)
-        for memory, barrier in ends:
+        for rank, barrier in ends:
+            memory = agent.cta.shared_of(agent, rank)
             if order is None:
                 memory.write(agent, np.array([offset]), data.reshape(1, -1))
             elif _whole(order):
