@@ -6,16 +6,17 @@ import json
 from pathlib import Path
 
 from cake_core.artifact import Manifest
+from cake_core.cli.build import write_one
 from cake_core.cli.host import registry
 from cake_core.diagnostics.model import CakeError, Diagnostic
 from cake_core.source import Span
 
 
 def run_emulated(
-    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, schedule: str, found: list[Diagnostic], file: str | None
+    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, schedule: str, found: list[Diagnostic], file: str | None, trace: str | None = None
 ):
     """The report of `run_artifact`, with the emulator for a device; findings of the emulator go to `found`. `file`: what the text is called in
-    findings, where the artifact was built from one. Raises CakeError."""
+    findings, where the artifact was built from one. `trace`: file for a trace of the first launch. Raises CakeError."""
     from cake_core.emulate.device import Api
     from cake_core.emulate.outcome import Unsupported
     from cake_core.emulate.turns import turns_of
@@ -27,7 +28,18 @@ def run_emulated(
     manifest = read_manifest(folder)
     lines = _Lines(folder, file)
     fresh: list = []
-    api = Api(registry().emulates, tuple(manifest.compute_capability), lambda grid: fresh.extend(grid.findings), lambda: turns_of(schedule))
+    recording = None
+    if trace is not None:
+        from cake_core.cli.tracing import Recording
+
+        recording = Recording(manifest.kernel, lines.span, lambda warp: _role(f"warp {warp}", manifest))
+    api = Api(
+        registry().emulates,
+        tuple(manifest.compute_capability),
+        lambda grid: fresh.extend(grid.findings),
+        lambda: turns_of(schedule),
+        watch=lambda: recording,
+    )
 
     def trouble(shape: dict) -> str | None:
         at = ", ".join(f"{k} = {v}" for k, v in shape.items())
@@ -39,7 +51,10 @@ def run_emulated(
 
     try:
         with driver.use(api):
-            return run_artifact(folder, companion, shapes, seed, text=True, trouble=trouble)
+            report = run_artifact(folder, companion, shapes, seed, text=True, trouble=trouble)
+        if recording is not None:
+            write_one(recording.file(("schedule", schedule), *((k, v) for r in report.results[:1] for k, v in r.shape.items())), trace)
+        return report
     except Unsupported as error:
         span = lines.span(error.line)
         raise CakeError(Diagnostic("emulate/unsupported", f"'{error.opcode}' is not executed here: {error.why}", span, why=lines.where(error.line))) from None

@@ -35,7 +35,7 @@ Without one the kernel is run, and only writes outside its outputs are looked fo
 --on cpu executes the kernel's PTX without a GPU and looks at every access: outside of memory, of what nobody has written, in a race,
 without a proxy fence. Choose small shapes: it takes seconds a tile.
 
-
+\b
 --on sim executes the derived form on whole tiles, proved or not, and finds races, deadlocks, reads of what nobody has written.
 """
 
@@ -115,10 +115,11 @@ def checked_schedule(context, parameter, value: str) -> str:
     callback=checked_schedule,
     help="Whose turn it is on 'cpu' and 'sim': round-robin, random:SEED or adversarial.",
 )
+@click.option("--trace", metavar="FILE", help="Write what warps, engines and barriers do, for viewers of traces; with --on cpu and one --shape.")
 @run_options
 @format_options
 def command(
-    target, on, schedule, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, locked, format, as_json
+    target, on, schedule, trace, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, locked, format, as_json
 ) -> int:
     """Run a kernel and compare its outputs with the reference.
 
@@ -128,6 +129,8 @@ def command(
     from cake_core.runtime.execute import run_artifact
 
     format = chosen_format(format, as_json)
+    if trace is not None and (on != "cpu" or len(shapes) != 1):
+        raise click.UsageError("a trace is of one run on the CPU: --trace goes with --on cpu and one --shape")
     found: list[Diagnostic] = []
     if on == "sim":
         from cake_core.cli.simulated import run_text
@@ -139,7 +142,7 @@ def command(
         file = None if os.path.isdir(target) else "<stdin>" if target == "-" else target
 
         def job(folder, companion, wanted, seed, device):
-            return run_emulated(folder, companion, wanted, seed, schedule, found, file)
+            return run_emulated(folder, companion, wanted, seed, schedule, found, file, trace)
     else:
         job = run_artifact
     cubin = on == "gpu"

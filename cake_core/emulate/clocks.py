@@ -30,9 +30,10 @@ class Vector:
     """`known`, and what of it each order has. `lanes`: where only some lanes of a warp have told of it, agent to (count, mask): their accesses up to
     that count; those of the other lanes are known up to `known`."""
 
-    __slots__ = ("known", "lanes", "ordered")
+    __slots__ = ("known", "lanes", "ordered", "time")
 
     def __init__(self, size: int = 0) -> None:
+        self.time = 0.0  # when, in instructions, if each started as soon as it could
         self.known = np.zeros(size, np.int64)
         self.ordered = {order: np.zeros(size, np.int64) for order in ORDERS}
         self.lanes: dict[int, tuple[int, int]] = {}
@@ -46,11 +47,12 @@ class Vector:
     def copy(self) -> Vector:
         new = Vector()
         new.known, new.ordered, new.lanes = self.known.copy(), {k: v.copy() for k, v in self.ordered.items()}, dict(self.lanes)
+        new.time = self.time
         return new
 
     def join(self, other: Vector, order: str = "") -> None:
         """With an order all that the other knows is ordered so too."""
-        self.known = _join(self.known, other.known)
+        self.known, self.time = _join(self.known, other.known), max(self.time, other.time)
         for name, vector in other.ordered.items():
             self.ordered[name] = _join(self.ordered[name], vector)
         if order:

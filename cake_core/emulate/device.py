@@ -20,6 +20,7 @@ from cake_core.emulate.grid import MOST, SHARED_AT, Grid
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Finding, Unsupported
 from cake_core.emulate.turns import Turns
+from cake_core.emulate.watch import Watch
 from cake_core.ptx.declared import Variable
 from cake_core.ptx.emulated import Emulated, TiledMap
 from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
@@ -131,6 +132,7 @@ class Program:
         races: bool = True,
         resident: int | None = None,
         most: int = MOST,
+        watch: Watch | None = None,
     ) -> Grid:
         """Run a grid to its end; raises Unsupported where an instruction's execution fails. `params`: bytes of the parameters as `Code.params` lays them out; `resident`: clusters at once."""
         device.load(self.variables)
@@ -142,6 +144,7 @@ class Program:
             grid.findings.add(Finding("emulate/operand", f"a launch of {block} threads; the kernel is for {wanted} (.reqntid)"))
             return grid
         size = cluster[0] * cluster[1] * cluster[2]
+        grid.watch = watch
         grid.directives = self.entry.directives
         try:
             grid.run(resident if resident is not None else max(device.multiprocessors // size, 1))
@@ -225,9 +228,10 @@ class Api:
         races: bool = True,
         multiprocessors: int = MULTIPROCESSORS,
         most: int = MOST,
+        watch: Callable[[], Watch | None] = lambda: None,
     ) -> None:
         self.emulates, self.capability, self.launched, self.turns, self.races = emulates, capability, launched, turns, races
-        self.device, self.most = Device(multiprocessors), most
+        self.device, self.most, self.watch = Device(multiprocessors), most, watch
         self.programs: dict[bytes, Program] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -347,6 +351,7 @@ class Api:
             self.turns(),
             self.races,
             most=self.most,
+            watch=self.watch(),
         )
         self.launched(grid)
 

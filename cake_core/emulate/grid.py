@@ -16,6 +16,7 @@ from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Fault, Finding, Findings
 from cake_core.emulate.turns import Turns
 from cake_core.emulate.warps import Lanes, Warp
+from cake_core.emulate.watch import JOB, Watch
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS, TiledMap
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Grid:
         self.queues: dict[Hashable, deque[Job]] = {}
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
         self.kept: dict[Hashable, Any] = {}
-        self.listeners: list[Callable] = []
+        self.watch: Watch | None = None
         self.directives: tuple[str, ...] = ()  # of the entry, as written
         self.now: Lanes | JobAgent | None = None  # who is executing
 
@@ -228,7 +229,10 @@ class Grid:
         clock = self._job_clock(job)
         agent = JobAgent(job.cta, clock, job.line, job.what, job.proxy == "async")
         self.now = agent
+        begun, job.seen.time = job.seen.time, job.seen.time + JOB
         job.work(agent)
+        if self.watch is not None:
+            self.watch.performed(job, begun, job.seen.time)
         job.done, job.stamp = True, agent.release()
         if self.races:
             self.free.append(clock)
@@ -236,8 +240,8 @@ class Grid:
                 self.last[key] = job.stamp
 
     def phase_over(self, agent: Agent, barrier: PhaseBarrier) -> None:
-        for listener in self.listeners:
-            listener(self, agent, barrier)
+        if self.watch is not None:
+            self.watch.completed(barrier, agent, barrier.done.time)
 
     # --- the run
 

@@ -29,10 +29,11 @@ _FRESH = 0xFFDEAD5A
 class Waiting:
     """What lanes wait for. `after`: the step has begun, and ends with this call."""
 
-    __slots__ = ("after", "ready", "what")
+    __slots__ = ("after", "ready", "since", "what")
 
     def __init__(self, ready: Callable[[], bool], what: str, after: Callable[[], None] | None) -> None:
         self.ready, self.what, self.after = ready, what, after
+        self.since: float | None = None
 
 
 class Warp:
@@ -279,12 +280,14 @@ class Lanes(Agent):
     def run(self, blocks: list, budget: int) -> int:
         """Go on until these lanes wait, pause, end, come to where others of their warp are or were, or `budget` blocks are done. Returns what is
         left of it."""
-        own, grid = self.own, self.grid
+        own, grid, watch = self.own, self.grid, self.grid.watch
         if (waiting := self.waiting) is not None:
             self.waiting = None
             grid.progress += 1
             if waiting.after is not None:
                 waiting.after()
+                if watch is not None:
+                    self._waited(waiting)
                 self._go(blocks, blocks[self.block])
         while budget > 0:
             if self.block < 0:
@@ -301,15 +304,32 @@ class Lanes(Agent):
                 self.waiting = step(self)
                 grid.executed += 1
                 if self.waiting is not None:
+                    self.waiting.since = self.clock.vector.time if waiting is None or waiting.after is not None else waiting.since
                     return budget
+                if watch is not None:
+                    if waiting is not None and waiting.after is None:
+                        self._waited(waiting)
+                    self._ran(b)
+                waiting = None
             else:
                 for self.line, step in b.steps:
                     step(self)
                 grid.executed += len(b.steps) + 1
+                if watch is not None:
+                    self._ran(b)
             self._go(blocks, b)
             if self.paused or len(own.splits) > 1:
                 return budget
         return budget
+
+    def _ran(self, b) -> None:
+        now = self.clock.vector
+        self.grid.watch.ran(self, [line for line, _ in b.steps], now.time)
+        now.time += len(b.steps)
+
+    def _waited(self, waiting: Waiting) -> None:
+        if waiting.since is not None and self.clock.vector.time > waiting.since:
+            self.grid.watch.waited(self, self.line, waiting.since, self.clock.vector.time, waiting.what)
 
     def _joins(self) -> bool:
         """Where other lanes of the warp stand at the same block they go on together; these are gone then."""
