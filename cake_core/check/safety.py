@@ -93,8 +93,13 @@ def account(rules: Collection[Rule], verdicts: Collection[Verdict], rows: Rows) 
 
 def told(verdicts: Collection[Verdict], allow: Collection[str]) -> list[Diagnostic]:
     """The findings of verdicts, without those that `not_analysed` tells together. An undecided rule is a warning where all that it covers
-    is allowed to be unproved."""
-    return [_let_pass(v, allow) for v in verdicts if v.finding is not None and not _outside(v)]
+    is allowed to be unproved. One run that goes wrong is told once: not by a rule that follows another one which tells the same run."""
+    found = [_let_pass(v, allow) for v in verdicts if v.finding is not None and not _outside(v)]
+    return [d for d in found if d.witness is None or not any(_says(other, d) for other in found)]
+
+
+def _says(other: Diagnostic, d: Diagnostic) -> bool:
+    return other.code in d.follows and other.severity is d.severity and (other.span, other.witness) == (d.span, d.witness)
 
 
 def not_analysed(of: Account, verdicts: Collection[Verdict], rows: Rows, allow: Collection[str]) -> list[Diagnostic]:

@@ -3,6 +3,6 @@
 from cake_core.machine.explore import explore, replay
 from cake_core.machine.outcome import Fault, Kind, Outcome, Policy, Scenario, Site
 from cake_core.machine.scenarios import scenarios_of
-from cake_core.machine.values import MachineError
+from cake_core.machine.values import Endless, MachineError
 
-__all__ = ["Fault", "Kind", "MachineError", "Outcome", "Policy", "Scenario", "Site", "explore", "replay", "scenarios_of"]
+__all__ = ["Endless", "Fault", "Kind", "MachineError", "Outcome", "Policy", "Scenario", "Site", "explore", "replay", "scenarios_of"]

@@ -18,7 +18,7 @@ from cake_core.machine.outcome import Fault, Kind, Scenario, Site
 from cake_core.machine.places import OutOfRange, Places
 from cake_core.machine.program import Coder, executes, steps_of
 from cake_core.machine.steps import Do, Doer, Step
-from cake_core.machine.values import Compiler, Env, MachineError, Names
+from cake_core.machine.values import Compiler, Endless, Env, MachineError, Names
 from cake_core.machine.worlds import World
 
 #: Instructions between two steps, and steps of one agent, after which a loop is taken for endless.
@@ -89,7 +89,7 @@ class Agent:
         while pc < size:
             count -= 1
             if not count:
-                raise MachineError(f"'{self.name}' runs for ever, or for more than {INSTRUCTIONS} instructions")
+                raise Endless(f"'{self.name}' runs for ever, or for more than {INSTRUCTIONS} instructions")
             instruction = code[pc]
             match instruction[0]:
                 case "set":
@@ -111,7 +111,7 @@ class Agent:
                         self.steps += made
                         self.pc = pc
                         if len(self.steps) > self.most:
-                            raise MachineError(f"'{self.name}' runs for ever, or for more than {self.most} steps")
+                            raise Endless(f"'{self.name}' runs for ever, or for more than {self.most} steps")
                         return
                 case "do":
                     pc += 1

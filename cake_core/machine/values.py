@@ -57,6 +57,10 @@ class MachineError(Exception):
     """The scenario cannot be executed: a parameter without value, a division by zero, a loop that does not end."""
 
 
+class Endless(MachineError):
+    """Someone goes on for ever, or for longer than the machine looks."""
+
+
 @dataclass(slots=True)
 class Names:
     """Slots of an environment by name; `constants`: names that have one value in the whole scenario."""

@@ -114,6 +114,14 @@ def agents_of(facts: Facts) -> tuple[Agent, ...]:
     return tuple(out)
 
 
+def told_apart(facts: Facts) -> str:
+    """Why there are as many agents as there are."""
+    each = [f"'{r.name}'" for r in facts.roles if r.name in _each_warp(facts)]
+    if each:
+        return f"each warp of {' and '.join(each)} is one, since more than its own element of a buffer goes by its number"
+    return f"{len(facts.roles)} roles in {facts.cluster} CTAs"
+
+
 def _each_warp(facts: Facts) -> frozenset[str]:
     """Roles whose warps behind the first are not all like one of them. A role that names no more by a warp's number than one element of a buffer, in one
     dimension and of a buffer that shares bytes with no other, is none: of two warps that meet there, one may as well be the first."""

@@ -1,12 +1,13 @@
 """Symmetries of a protocol: agents that may change places without a change in what can happen.
 
-CTAs of a cluster often do the same, and instances of a role. A permutation of agents and CTAs under which runs, barriers and who
+CTAs of a cluster often do the same, instances of a role, and warps of an instance that are each an agent. A permutation of agents and CTAs under which runs, barriers and who
 starts what together are the same takes each cut to a cut, so what is asked of some agents is asked of those that they change places with:
 one question stands for all of its kind. Nothing is assumed: every permutation is compared with the protocol, piece by piece.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from cake_core.frozen import frozen
@@ -36,11 +37,32 @@ class Alike:
         same = Permutation(tuple(range(len(self.number))), tuple(range(ctas)))
         kept = [p for p in _candidates(protocol, self.number, same) if _keeps(protocol, p)]
         self.group = _closure(same, kept)
+        self.sisters = _sisters(protocol, self.number, same)
+        self._forms: dict[tuple, tuple] = {}
 
     def form(self, agents: tuple[str, ...], ctas: tuple[int, ...] = ()) -> tuple:
         """The same for agents and CTAs that some symmetry takes to each other, one by one."""
-        numbers = [self.number[a] for a in agents]
-        return min((*(p.agents[n] for n in numbers), *(p.ctas[c] for c in ctas)) for p in self.group)
+        if (agents, ctas) not in self._forms:
+            numbers = [self.number[a] for a in agents]
+            self._forms[agents, ctas] = min((*self._named([p.agents[n] for n in numbers]), *(p.ctas[c] for c in ctas)) for p in self.group)
+        return self._forms[agents, ctas]
+
+    def named(self, *agents: str) -> tuple[int, ...]:
+        """The same for agents that warps of one instance which change places take to each other, while all others stay."""
+        return tuple(self._named([self.number[a] for a in agents]))
+
+    def _named(self, agents: list[int]) -> list[int]:
+        """Of warps that may all change places, the first that is met goes by the least of their numbers, and so on."""
+        if not self.sisters:
+            return agents
+        met: dict[int, int] = {}
+        used: dict[int, int] = {}
+        for n in agents:
+            if n not in met and (warps := self.sisters.get(n)) is not None:
+                first = warps[0]
+                met[n] = warps[used.get(first, 0)]
+                used[first] = used.get(first, 0) + 1
+        return [met.get(n, n) for n in agents]
 
 
 def _candidates(protocol: Protocol, number: dict[str, int], same: Permutation) -> Iterator[Permutation]:
@@ -65,6 +87,23 @@ def _candidates(protocol: Protocol, number: dict[str, int], same: Permutation) -
     return (p for p in found if p is not None and all(c < len(same.ctas) for c in p.ctas))
 
 
+def _sisters(protocol: Protocol, number: dict[str, int], same: Permutation) -> dict[int, list[int]]:
+    """By warp, those of its instance of which any two may change places: it is seen of neighbours, and the rest follows."""
+    out: dict[int, list[int]] = {}
+    places: dict[tuple, list[int]] = {}
+    for key, r in protocol.runs.items():
+        if r.agent.warp is not None:
+            places.setdefault(r.agent.place, []).append(number[key])
+    for warps in places.values():
+        for a, b in itertools.pairwise(warps):
+            agents = list(same.agents)
+            agents[a], agents[b] = b, a
+            if _keeps(protocol, Permutation(tuple(agents), same.ctas)):
+                out[b] = out.setdefault(a, [a])
+                out[b].append(b)
+    return out
+
+
 def _keeps(protocol: Protocol, p: Permutation) -> bool:
     """Whether the protocol is the same with agents and CTAs at each other's places."""
     keys = list(protocol.runs)
@@ -84,7 +123,7 @@ def _same_run(a: Run, b: Run, p: Permutation) -> bool:
     """The same text, walked once: counts and guards are the same terms, and so is what the acts name but for who does them. What is
     counted by a CTA's rank is counted as for the CTA at its place."""
     x, y = a.agent, b.agent
-    if (x.role.name, x.first, x.warps, x.apart, x.warp) != (y.role.name, y.first, y.warps, y.apart, y.warp) or len(a.sites) != len(b.sites):
+    if (x.role.name, x.first, x.warps, x.apart) != (y.role.name, y.first, y.warps, y.apart) or len(a.sites) != len(b.sites):
         return False
     moved = [(k, _key(k, p)) for k in a.end.state if _key(k, p) != k]
     if not all(s.count(k).eq(s.count(to)) for k, to in moved for s in a.places):  # a cut stands at places alone

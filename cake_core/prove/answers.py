@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from cake_core import smt
 from cake_core.effects import Mode
 from cake_core.facts import Row, Rows
-from cake_core.facts.schema import Access
+from cake_core.facts.schema import Access, While
 from cake_core.frozen import thawed
 from cake_core.prove import setup
 from cake_core.prove.beside import Beside
 from cake_core.prove.effort import SOLVER, asked
 from cake_core.prove.protocol import Barrier, Stream
-from cake_core.prove.smallest import admitted
-from cake_core.prove.solve import Cuts, Found, Result
+from cake_core.prove.solve import Cuts, Found, Result, TooMany
 from cake_core.prove.states import (
     ahead,
     arriving,
@@ -39,16 +38,13 @@ from cake_core.prove.uses import Use, apart, may_share, meeting_form, uses_of
 from cake_core.prove.walk import Site
 from cake_core.prove.within import traced
 from cake_core.prove.witness import Telling
-from cake_core.prove.written import first_read, unwritten
+from cake_core.prove.written import ask, first_read, unwritten
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
 
 if TYPE_CHECKING:
-    from cake_core.machine import Fault
     from cake_core.prove.executed import Executed
+    from cake_core.prove.replay import Replays
 from cake_core.source import Span
-
-#: Sizes that are tried where those of a counterexample say nothing: each at the next value that it may have.
-OTHERS = (1, 3, 5)
 
 
 @thawed
@@ -58,12 +54,14 @@ class Answers:
     rows: Rows
     beside: Beside | None = None
     examples: bool = True  # of what is violated, with a run; else it is no more than not proved
+    runs: bool = True  # the event machine executes what is asked about
     _cuts: Cuts | Unanalysed | None = None
     _hangs: Answer | None = None
     _telling: Telling | None = None
     _questions: tuple[dict[tuple[str, ...], range], list[Asked]] | None = None  # commonly asked, by what they are about
     _swept: set[tuple[str, ...]] | None = None
-    _replayed: dict[tuple, tuple[Fault, ...] | None] = field(default_factory=dict)
+    _many: TooMany | None = None  # what is asked after a deadlock is more than is asked of one kernel
+    _replays: Replays | None = None
     _executed: Executed | None = None
     _traced: dict[str, Answers] = field(default_factory=dict)  # by tensor whose accesses are followed
 
@@ -81,7 +79,8 @@ class Answers:
         if given:
             return unknown("whether waits are served under conditions")
         hangs = self.deadlock_free()
-        if hangs.standing is Standing.VIOLATED and (self._telling is None or self._telling.starved is None):
+        starved = self._telling is not None and self._telling.starved is not None
+        if hangs.standing is not Standing.PROVED and not hangs.outside and not (starved and hangs.standing is Standing.VIOLATED):
             return _outside("the kernel can hang in another way, and what else it does is not decided before that is mended")
         return hangs
 
@@ -165,11 +164,11 @@ class Answers:
             name = a.site.act.region.name
             if name not in self._traced:
                 own = Cuts(traced(cuts.facts, name), examples=self.examples)
-                self._traced[name] = Answers(self.rows, examples=self.examples, _cuts=own, _telling=Telling(own), _hangs=PROVED, _swept=set())
+                self._traced[name] = Answers(self.rows, None, self.examples, False, own, PROVED, Telling(own), _swept=set())
             mine = self._traced[name]
             smt.use(mine._cuts.context)  # its terms are no others'
             try:
-                return replace(mine._pairs(mine._cuts, a, b, True, _orders), confirmed=None)
+                return mine._pairs(mine._cuts, a, b, True, _orders)
             finally:
                 smt.use(cuts.context)
 
@@ -229,6 +228,8 @@ class Answers:
                 start = len(collected)
                 try:
                     ask()
+                except TooMany:
+                    raise
                 except Unanalysed:
                     continue
                 spans[about] = range(start, len(collected))
@@ -264,10 +265,10 @@ class Answers:
         writes = [use for row in written for use in self._uses(cuts, row)]
         asked = set()
         for read in self._uses(cuts, access):
-            there = [w for w in writes if w.cta == read.cta]
-            forms = ((w.site.number, w.number, meeting_form(read, w)) for w in there)
-            if _new(asked, cuts, (read.key, *(w.key for w in there)), (read.cta,), read.site.number, *forms):
-                found = unwritten(cuts, read, there)
+            for question in unwritten(cuts, read, [w for w in writes if w.cta == read.cta]):
+                if not _new(asked, cuts, (read.key, *(w.key for w in question.writes)), (read.cta,), *question.form):
+                    continue
+                found = ask(cuts, question)
                 if found.result is Result.SOME and any(self._races(cuts, access, row) for row in written):
                     yield _outside(f"a read of '{access['buffer']}' meets a write of it, and what it reads is not decided before that is mended")
                 else:
@@ -347,18 +348,18 @@ class Answers:
         try:
             return ask(self._cuts)
         except Unanalysed as fault:
+            self._many = fault if isinstance(fault, TooMany) else self._many
             return _outside(fault.what, fault.span)
 
     def _after_deadlock(self, ask: Callable[[Cuts], Answer]) -> Answer:
         """Cuts are runs only where no run hangs: while one may, that is what is to be mended."""
-        standing = self.deadlock_free()
-        if standing.standing is Standing.PROVED:
-            return self._asked(ask)
-        return (
-            standing
-            if standing.standing is Standing.UNKNOWN
-            else _outside("the kernel can hang, and what else it does is not decided before that is mended")
-        )
+        hangs = self.deadlock_free()
+        if hangs.standing is Standing.PROVED:
+            return self._asked(ask) if self._many is None else _outside(self._many.what)
+        if hangs.outside:
+            return hangs
+        how = "can" if hangs.standing is Standing.VIOLATED else "may"
+        return _outside(f"the kernel {how} hang, and what else it does is not decided before that is mended")
 
     def _told(self, found: Found, tell: Callable[..., Answer], *parts) -> Answer:
         match found.result:
@@ -369,36 +370,32 @@ class Answers:
         if not self.examples:
             return unknown("it is not so in some state")
         answer = tell(found.model, *parts)
-        from cake_core.prove.replay import shown  # which loads the event machine: only what is broken needs it
-
-        sizes = tuple(answer.values)
-        faults = self._replay(sizes)
         loose = next((w for r in self._cuts.protocol.runs.values() for w in r.loose), None)
-        if loose is not None and not faults:  # a cut in which a loop goes round as often as it never does, or as it does at other sizes
-            if (seen := self._elsewhere()) is None:
-                return _outside(f"how often the `while` in line {loose.span.line} goes round beside other loops")
-            answer, faults = replace(answer, values=seen, story=(), story_places=()), self._replay(seen)
+        if not self.runs:
+            return answer if loose is None else self._loose(loose)
+        from cake_core.prove.replay import Replays, shown  # which loads the event machine: only what is broken needs it
+
+        if self._replays is None:
+            self._replays = Replays(self.rows.facts, self._cuts.sums.numbers.parameters)
+        faults = self._replays.at(answer.values)
+        doubted = found.rests_on and tell.__name__ == "deadlock"  # which every run of a launch comes to, or none: one that ends says much
+        if not faults and (loose is not None or doubted):  # a cut that no run may have, or one that runs have at other sizes
+            if (seen := self._replays.elsewhere()) is not None:
+                answer, faults = replace(answer, values=seen, story=(), story_places=()), self._replays.at(seen)
+            elif loose is not None:
+                return self._loose(loose)
         if faults is None:
             return answer
+        if doubted and not faults and self._replays.silent():
+            why = f"{answer.reason}, if what is not known of '{found.rests_on}' lets it; the event machine finds nothing wrong at small sizes"
+            return replace(answer, standing=Standing.UNKNOWN, reason=why, confirmed=False)
         of = next((p.access.region.name if isinstance(p, Use) else p.name for p in parts if isinstance(p, Use | Barrier)), None)
         confirmed, fault = shown(faults, tell.__name__, of)
         return replace(answer, confirmed=confirmed, fault=fault)
 
-    def _elsewhere(self) -> tuple[tuple[str, int], ...] | None:
-        """Sizes at which the event machine goes wrong, of a few small ones."""
-        for least in OTHERS:
-            sizes = tuple((n, admitted(self._cuts.sums.numbers.parameters[n].range, least)) for n in self.rows.facts.scalars)
-            if self._replay(sizes):
-                return sizes
-        return None
-
-    def _replay(self, sizes: tuple[tuple[str, int], ...]) -> tuple[Fault, ...] | None:
-        """What goes wrong when the event machine runs at some sizes; None: it cannot run there."""
-        from cake_core.prove.replay import replayed
-
-        if sizes not in self._replayed:
-            self._replayed[sizes] = replayed(self.rows.facts, dict(sizes))
-        return self._replayed[sizes]
+    @staticmethod
+    def _loose(loop: While) -> Answer:
+        return _outside(f"how often the `while` in line {loop.span.line} goes round beside other loops")
 
     def _worst(self, answers: Iterator[Answer]) -> Answer:
         undecided = PROVED

@@ -50,6 +50,12 @@ class Exact:
                 out.append(app == value)
         return out
 
+    def decided(self, known: Known) -> set[str]:
+        """Names of those whose values `at` says."""
+        families = {a.name: f for a in self.met if (f := self._family(a)) is not None}
+        out = {n for n, f in families.items() if self._table(f, known) is not None}
+        return out | {a.name for a in self.met if a.name in self.sums.numbers.open and _linear(smt.simplify(smt.substitute(self._of(a), *known)))}
+
     def _family(self, app: smt.Term) -> Family | None:
         f = self.sums.families.get(app.name)
         return f if f is not None and not f.invariant and len(f.outer) <= 1 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cake_core.facts.schema import Facts
+from cake_core.facts.schema import Facts, events
 from cake_core.prove.agents import Agent
 from cake_core.prove.received import Talks
 from cake_core.prove.sums import Sums
@@ -21,7 +21,8 @@ def runs_of(agents: tuple[Agent, ...], facts: Facts, sums: Sums) -> dict[str, Ru
         constants = agent.constants(facts)
         who = deciding((*agent.role.body, *facts.after), agent)
         ids = meeting_ids((*agent.role.body, *facts.after), constants)
-        key = (agent.role.name, agent.first, agent.warp, *ids.items(), *(str(constants[n].value) for n in who if n in constants))
+        runs = tuple(agent.runs(e) for e in events((*agent.role.body, *facts.after)))  # a warp's number says more only where one warp runs a statement
+        key = (agent.role.name, agent.first, runs, *ids.items(), *(str(constants[n].value) for n in who if n in constants))
         if walked.get(key) is None or walked[key].own:
             walked[key] = run_of(agent, facts, sums, talks)
         sites = [replace(s, agent=agent, acts=specialised(s.event, constants) if s.event else ()) for s in walked[key].sites]

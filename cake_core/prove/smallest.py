@@ -11,22 +11,31 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from cake_core import smt
+from cake_core.frozen import frozen
 from cake_core.ir.ranges import Range
 from cake_core.prove.cut import Cut
 from cake_core.prove.exact import Exact
-from cake_core.prove.numbers import literal, solver
+from cake_core.prove.numbers import OPAQUE, literal, solver
 from cake_core.prove.sums import Sums
 
-#: Steps of one try (`rlimit`), and tries in all: with sums as they are, and in any case.
-STEPS, FIRST, TRIES = 3_000_000, 200, 1000
+#: Steps of one try (`rlimit`), and tries in all: with sums as they are, and in any case. Of more than `FEW` agents, each of which makes a try dearer, so many fewer.
+STEPS, FIRST, TRIES, FEW = 3_000_000, 200, 1000, 16
 #: Sizes are tried from these on, each at the next value that the launch contract admits.
 LADDER = (0, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025)
 
 
-def smallest(assertions: Iterable[smt.Term], found: smt.Model, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]) -> smt.Model:
+@frozen
+class Example:
+    """A model, and what it rests on that its sizes do not decide, as a person would know it; empty: nothing."""
+
+    model: smt.Model
+    rests_on: str
+
+
+def smallest(assertions: Iterable[smt.Term], found: smt.Model, sums: Sums, cut: Cut, agents: Iterable[str], moments: list[str]) -> Example:
     """A model of `assertions` with the parameters as small as they can be, then the places of `agents`, their iterations, and
     those of past executions (`moments`, by name). `found`: a model."""
-    search = _Search(list(assertions), found, sums)
+    search = _Search(list(assertions), found, sums, max(FEW, len(cut.protocol.runs)))
     search.sizes()
     for agent in agents:
         search.first(cut.at[agent])
@@ -35,13 +44,16 @@ def smallest(assertions: Iterable[smt.Term], found: smt.Model, sums: Sums, cut: 
             search.lower(index)
     for name in moments:
         search.lower(smt.Int(name))
-    return search.model
+    return Example(search.model, search.rests_on)
 
 
 class _Search:
-    def __init__(self, assertions: list[smt.Term], found: smt.Model, sums: Sums) -> None:
-        self.tries = TRIES
+    def __init__(self, assertions: list[smt.Term], found: smt.Model, sums: Sums, agents: int) -> None:
+        self.few, self.most = (n * FEW // agents for n in (FIRST, TRIES))
+        self.tries = self.most
         self.true = False  # sums and products of iterations are what they are
+        self.rests_on = ""
+        self.met = list(dict.fromkeys(n for a in assertions for n in sums.numbers.mentioned.of(a) if OPAQUE.fullmatch(n) or n in sums.families))
         self.model = found
         self.numbers = sums.numbers
         met = sums.applications.of(assertions)
@@ -57,20 +69,31 @@ class _Search:
         names = (*self.numbers.facts.scalars, "cluster.count")
         fixed = None
         if self.exact.sums_met:  # an example whose sums are those of a run is looked for first
-            self.tries, self.true = FIRST, True
+            self.tries, self.true = self.few, True
             fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
             self.true = fixed is not None
-        self.tries = TRIES
+        self.tries = self.most
         if fixed is None:
             fixed = next((s for s in self._tuples(names) if self._with(*self._at(s))), None)
         if fixed is None:
+            self.rests_on = "products and sums that no small sizes have"
             for name in names:
                 self.lower(smt.Int(name), self.numbers.parameters[name].range.lo or 0)
             return
         for name in names:
             fixed[name] = self._lowered(name, fixed)
         self.solver.add(*self._at(fixed))
+        self.rests_on = self._undecided(fixed)
         self.lower(smt.Int("cluster.id"))
+
+    def _undecided(self, sizes: dict[str, int]) -> str:
+        """A value or a sum that has no one value at these sizes."""
+        known = self._known(sizes)
+        decided = {app.name for app, step in self.prefixes if literal(smt.simplify(smt.substitute(step, *known))) is not None}
+        decided |= {term.name for term, _ in self.numbers.exact} | self.numbers.defined.keys()
+        decided |= self.exact.decided(known) if self.true else set()
+        left = sorted((n for n in self.met if n not in decided), key=lambda n: (n not in self.numbers.opaque, n in self.numbers.open))
+        return self.numbers.opaque.get(left[0], "a sum over iterations") if left else ""
 
     def _tuples(self, names: tuple[str, ...]) -> Iterator[dict[str, int]]:
         """Sizes, few of them above their least first, and by how many rungs they are up together."""
@@ -102,20 +125,23 @@ class _Search:
 
     def _at(self, sizes: dict[str, int]) -> list[smt.Term]:
         """That the parameters have these values, and what is left open of them follows."""
-        known = [(smt.Int(n), smt.IntVal(v)) for n, v in sizes.items()]
-        out = [p == v for p, v in known]
-        for term, exact in self.numbers.exact:
-            value = smt.simplify(smt.substitute(exact, *known))
-            out.append(term == value)
-            if literal(value) is not None:
-                known.append((term, value))
+        known = self._known(sizes)
+        out = [p == v for p, v in known[: len(sizes)]]
+        out += [term == smt.simplify(smt.substitute(exact, *known)) for term, exact in self.numbers.exact]
         for app, step in self.prefixes:  # of a step that is a number, the sum is a product
             if literal(value := smt.simplify(smt.substitute(step, *known))) is not None:
                 out.append(app == value * app.args[0])
         if self.true:
-            alone = sizes.get("cluster.count") == 1
-            out += self.exact.at([*known, (smt.Int("cluster.id"), smt.IntVal(0))] if alone else known)
+            out += self.exact.at(known)
         return out
+
+    def _known(self, sizes: dict[str, int]) -> list[tuple[smt.Term, smt.Term]]:
+        """The parameters, and what is a number with them."""
+        known = [(smt.Int(n), smt.IntVal(v)) for n, v in sizes.items()]
+        for term, exact in self.numbers.exact:
+            if literal(value := smt.simplify(smt.substitute(exact, *known))) is not None:
+                known.append((term, value))
+        return [*known, (smt.Int("cluster.id"), smt.IntVal(0))] if sizes.get("cluster.count") == 1 else known
 
     # --- the rest --------------------------------------------------------------------------------------------------
 

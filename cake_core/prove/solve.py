@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 
 from cake_core import smt
@@ -13,7 +13,7 @@ from cake_core.effects import Mode
 from cake_core.facts.schema import Access, Arrive, AtOnce, Commit, Drain, EngineArrive, Event, Facts, Meet, Wait, events
 from cake_core.frozen import frozen, thawed
 from cake_core.ir.nodes import Expr
-from cake_core.prove.agents import agents_of
+from cake_core.prove.agents import agents_of, told_apart
 from cake_core.prove.alike import Alike
 from cake_core.prove.cut import Cut
 from cake_core.prove.effort import SOLVER, check
@@ -27,7 +27,15 @@ from cake_core.prove.text import Unanalysed
 #: Steps of one query (z3's `rlimit`): a machine's speed is no reason for another verdict.
 RLIMIT = 20_000_000
 
+#: Agents that are told apart, and questions about them, of one kernel; and how often the solver may give up before no more is asked. Not time,
+#: which is no reason for another verdict.
+MOST_AGENTS, MOST_QUESTIONS, PATIENCE = 256, 20_000, 8
+
 _PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
+
+
+class TooMany(Unanalysed):
+    """More questions than are asked of one kernel."""
 
 
 class Result(StrEnum):
@@ -38,11 +46,12 @@ class Result(StrEnum):
 
 @frozen
 class Found:
-    """`model`: of a cut that there is."""
+    """`model`: of a cut that there is; `rests_on`: what of it its sizes do not decide, so that no launch need have it."""
 
     result: Result
     model: smt.Model | None = None
     reason: str = ""
+    rests_on: str = ""
 
 
 NONE = Found(Result.NONE)
@@ -69,6 +78,7 @@ class Cuts:
     cut: Cut = field(init=False)
     alike: Alike = field(init=False)
     asked: int = 0
+    given_up: int = 0  # questions, of those that were asked one by one
     collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
     _views: dict[frozenset, View] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], tuple[Expr, Env, smt.Term]] = field(default_factory=dict)
@@ -79,7 +89,10 @@ class Cuts:
         _only_in_roles(self.facts)
         self.context = smt.use(smt.Context())
         self.sums = Sums(Numbers(self.facts))
-        self.protocol = Protocol(self.facts, self.sums, runs_of(agents_of(self.facts), self.facts, self.sums))
+        agents = agents_of(self.facts)
+        if len(agents) > MOST_AGENTS:
+            raise Unanalysed(f"it has {len(agents)} agents that are told apart, and no more than {MOST_AGENTS} are asked about: {told_apart(self.facts)}")
+        self.protocol = Protocol(self.facts, self.sums, runs_of(agents, self.facts, self.sums))
         self.cut = Cut(self.protocol)
         self.alike = Alike(self.protocol)
 
@@ -101,7 +114,11 @@ class Cuts:
         state, found = list(state), NONE
         if self.collecting is not None:
             self.collecting.append((tuple(state), agents, near))
+            if len(self.collecting) > MOST_QUESTIONS:
+                raise TooMany(f"it has {len(self.protocol.runs)} agents that are told apart, about which there are more than {MOST_QUESTIONS} questions")
             return NONE
+        if self.given_up >= PATIENCE:
+            return Found(Result.UNKNOWN, reason=f"no more is asked of this kernel: the solver gave up {PATIENCE} times")
         for among in self.ranges(agents, near):
             self.asked += 1
             view = self.view(frozenset(among))
@@ -113,13 +130,18 @@ class Cuts:
             view.solver.pop()
             if found.result is Result.NONE:
                 return found
+        if found.result is Result.UNKNOWN:
+            self.given_up += 1
+            who = dict.fromkeys(self.protocol.runs[a].agent.text for a in agents)
+            return replace(found, reason=f"{found.reason} on where {', '.join(itertools.islice(who, 4))}{' and others' * (len(who) > 4)} can be at once")
         return found
 
     def _small(self, solver: smt.Solver, found: Found, agents: Iterable[str], state: list[smt.Term]) -> Found:
         if not self.examples:
             return found
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
-        return Found(Result.SOME, smallest(solver.assertions, found.model, self.sums, self.cut, dict.fromkeys(agents), moments))
+        example = smallest(solver.assertions, found.model, self.sums, self.cut, dict.fromkeys(agents), moments)
+        return Found(Result.SOME, example.model, rests_on=example.rests_on)
 
     def number(self, e: Expr, env: Env) -> smt.Term:
         """An expression of a place as a term of its run."""

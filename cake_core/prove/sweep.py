@@ -6,13 +6,11 @@ as `Cuts.consistent` does with one question.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from cake_core import smt
 from cake_core.frozen import frozen
 from cake_core.prove.beside import Beside
 from cake_core.prove.effort import SOLVER, check
-from cake_core.prove.solve import Cuts
+from cake_core.prove.solve import PATIENCE, Cuts
 
 #: One query of so many is the copy's (`beside.py`).
 COPY = 2
@@ -37,12 +35,17 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
             if n not in safe and level < len(of):
                 groups.setdefault(frozenset(of[level]), []).append(n)
 
-        def none(*halves: int, groups=groups) -> set[int]:
-            asked = [g for n, g in enumerate(groups.items()) if int(n % COPY == COPY - 1) in halves]
-            return set().union(*(_none(cuts, among, {n: smt.And(questions[n].state) for n in numbers}) for among, numbers in asked))
+        def none(half: int, groups=groups) -> set[int]:
+            out, left = set(), PATIENCE
+            for n, (among, numbers) in enumerate(groups.items()):
+                if int(n % COPY == COPY - 1) == half and left > 0:
+                    found = _none(cuts, among, {n: smt.And(questions[n].state) for n in numbers})
+                    left -= found is None
+                    out |= found or set()
+            return out
 
         if beside is None:
-            safe |= none(0, 1)
+            safe |= none(0) | none(1)
             continue
         mine = none(beside.half)
         theirs = beside.exchange("safe", sorted(mine))
@@ -52,20 +55,19 @@ def sweep(cuts: Cuts, questions: list[Asked], beside: Beside | None = None) -> s
     return safe
 
 
-def _none(cuts: Cuts, among: frozenset[str], states: dict[int, smt.Term]) -> set[int]:
-    """Those of the states that no consistent cut of some agents has."""
-    open_ = dict(states)
+def _none(cuts: Cuts, among: frozenset[str], states: dict[int, smt.Term]) -> set[int] | None:
+    """Those of the states that no consistent cut of some agents has; None: the solver gave up."""
+    left: dict[int, smt.Term] | None = dict(states)
     view = cuts.view(among)
     view.solver.push()
-    view.solver.add(*cuts.sums.lemmas(list(open_.values()), dict(view.seen)))
-    for left in _shrinking(cuts, view.solver, open_):
-        open_ = left
+    view.solver.add(*cuts.sums.lemmas(list(left.values()), dict(view.seen)))
+    left = _shrunk(cuts, view.solver, left)
     view.solver.pop()
-    return set(open_)
+    return None if left is None else set(left)
 
 
-def _shrinking(cuts: Cuts, solver: smt.Solver, states: dict[int, smt.Term]) -> Iterator[dict[int, smt.Term]]:
-    """The states without those that models show, until none is shown; nothing where the solver gives up."""
+def _shrunk(cuts: Cuts, solver: smt.Solver, states: dict[int, smt.Term]) -> dict[int, smt.Term] | None:
+    """The states without those that models show, until none is shown; None: the solver gave up."""
     left = states
     while left:
         cuts.asked += 1
@@ -75,8 +77,9 @@ def _shrinking(cuts: Cuts, solver: smt.Solver, states: dict[int, smt.Term]) -> I
         model = solver.model() if found == smt.SAT else None
         solver.pop()
         if found == smt.UNSAT:
-            yield left
-            return
-        shown = {n for n, s in left.items() if model.holds(s, True)} if model is not None else set(left)
+            return left
+        if model is None:
+            return None
+        shown = {n for n, s in left.items() if model.holds(s, True)}
         left = {n: s for n, s in left.items() if n not in (shown or left)}
-    yield {}
+    return left

@@ -106,11 +106,16 @@ def _plan(facts: Facts, region: Region) -> Placed:
 def meeting_form(late: Use, first: Use) -> tuple:
     """All that tells whether two accesses share bytes, but for where their agents stand: the same for those of other agents like them."""
     x, y = late.access.region, first.access.region
-    if x.name != y.name:
-        return tuple((r.name, *map(expr_text, r.slot), *(expr_text(e) for d in r.box for e in (d.lo, d.size))) for r in (x, y))
+    if x.name != y.name:  # slots decide, whatever the parts of them (`_mates`)
+        return tuple((r.name, *map(expr_text, r.slot)) for r in (x, y))
     slots = (((i,), (j,)) for i, j in zip(x.slot, y.slot, strict=False))
     boxes = (((d.lo, d.size), (e.lo, e.size)) for d, e in zip(x.box, y.box, strict=False))
     return x.name, *itertools.starmap(_meeting, (*slots, *boxes))
+
+
+def placed_form(use: Use) -> tuple[str, ...]:
+    """Where an access is in its buffer, as its text says."""
+    return (*map(expr_text, use.access.region.slot), *(expr_text(e) for d in use.access.region.box for e in (d.lo, d.size)))
 
 
 def _meeting(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> object:

@@ -196,10 +196,10 @@ class _Run:
             case Standing.VIOLATED:
                 why = "; ".join(p for p in (extra, answer.reason) if p)
                 return Verdict(self.rule, Outcome.VIOLATED, bindings, answer, 1, finding(self.rule, bindings, answer, self.evaluator, why))
-        return Verdict(self.rule, Outcome.UNKNOWN, bindings, answer, 1, undecided(self.rule, bindings, answer.reason, self.rows))
+        return Verdict(self.rule, Outcome.UNKNOWN, bindings, answer, 1, undecided(self.rule, bindings, answer, self.rows))
 
     def failed(self, bindings: dict[str, Row], reason: str, code: str = "rules/failed") -> Verdict:
-        return Verdict(self.rule, Outcome.ERROR, bindings, unknown(reason), 1, undecided(self.rule, bindings, reason, self.rows, code))
+        return Verdict(self.rule, Outcome.ERROR, bindings, unknown(reason), 1, undecided(self.rule, bindings, unknown(reason), self.rows, code))
 
 
 def _terms(f: Formula) -> tuple[Expr, ...]:

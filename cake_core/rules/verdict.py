@@ -66,7 +66,6 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         said, _, instead = deprecation(rule)
         extra = "; ".join(p for p in (extra, said, instead) if p)
     parts = [f"{extra}. {why[:1].upper()}{why[1:]}"] if answer.reason and extra and why else [why, extra]
-    witness = Witness(answer.values, answer.story, answer.confirmed, answer.story_places, answer.fault) if answer.values or answer.story else None
     span = answer.span or place(at, rows)
     related = [r for also in rule.also for r in text.places(also)]
     told = {span, *(r.span for r in related)}
@@ -80,7 +79,7 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
         role=answer.role or _role(at),
         stage=answer.stage,
         iteration=answer.iteration,
-        witness=witness,
+        witness=_witness(answer),
         why="; ".join(p for p in parts if p),
         fix=answer.fix or (text.of(rule.help) if rule.help else None),
         related=tuple(related),
@@ -90,20 +89,30 @@ def finding(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer
     )
 
 
-def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], reason: str, rows: Rows, code: str = "rules/undecided") -> Diagnostic:
-    """Nothing is proved: as bad as a violation where the rule is stable, since unknown is not safe."""
+def undecided(rule: Rule, bindings: Mapping[str, Row | str | None], answer: Answer, rows: Rows, code: str = "rules/undecided") -> Diagnostic:
+    """Nothing is proved: as bad as a violation where the rule is stable, since unknown is not safe. Where the answer has an example that may be
+    none, it is shown."""
     at = _at(rule, bindings)
     return Diagnostic(
         code,
-        f"rule '{rule.id}' {SAID[code]}: {reason}",
-        place(at, rows),
+        f"rule '{rule.id}' {SAID[code]}: {answer.reason}",
+        answer.span or place(at, rows),
         severity(rule),
-        resource=_resource(at),
-        role=_role(at),
+        resource=answer.resource or _resource(at),
+        role=answer.role or _role(at),
+        stage=answer.stage,
+        iteration=answer.iteration,
+        witness=_witness(answer),
         why=rule.limits or None,
         rule_version=f"{rule.pack} {rule.version}" if rule.pack else None,
         category=rule.category,
     )
+
+
+def _witness(answer: Answer) -> Witness | None:
+    if not answer.values and not answer.story:
+        return None
+    return Witness(answer.values, answer.story, answer.confirmed, answer.story_places, answer.fault)
 
 
 def _at(rule: Rule, bindings: Mapping[str, Row | str | None]) -> Row | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,14 +10,17 @@ import pytest
 
 from cake_core.diagnostics import CakeError
 from cake_core.effects import Issuer, Mode, Proxy
-from cake_core.facts import facts_of
+from cake_core.facts import facts_of, rows_of
 from cake_core.facts.schema import Access, AtOnce, Extent, Region
 from cake_core.ir.nodes import Int
 from cake_core.pipeline import build, frontend
 from cake_core.plugins import load_registry
 from cake_core.prove import alike
+from cake_core.prove.answers import Answers
 from cake_core.prove.solve import Cuts
 from cake_core.prove.uses import meeting_form
+from cake_core.rules import Standing
+from cake_core.rules.predicates import Given
 from cake_core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,3 +138,58 @@ class OfOne:
 def test_places_meet_alike_only_where_they_do(one, other, same):
     forms = [meeting_form(*(OfOne(tile(t)) for t in pair)) for pair in (one, other)]
     assert (forms[0] == forms[1]) is same
+
+
+WARPS = """cake 1 derived
+kernel warps(R: i32, X: in f32[R, 1536], Y: out f32[R])
+  require 0 <= R, R <= 65536
+  target sm90
+{
+  launch R persistent
+  shared top: f32[6] at 0, total: f32[6] at 16
+  role work: 6 warps at 0 {
+    frag x: f32[1536] vec 4 layout vector
+    for r in cluster.id .. R step cluster.count {
+      x = load(X[r, 0 +: 1536], by = 16)
+      store top[warp] <- warpmax(x) by 4
+      bar.sync 1 threads 192
+      let most = maximum(load(top, by = 4))
+      BETWEEN
+      store total[warp] <- warpsum(x) by 4
+      bar.sync 1 threads 192
+      let all = sum(load(total, by = 4))
+      bar.sync 1 threads 192
+      ALONE
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("alone", "same"), [("", True), ("if warp == 3 {\n bar.sync 2 threads 32\n }", False)])
+def test_warps_that_their_numbers_tell_apart_change_places_where_only_their_elements_differ(alone, same):
+    form = cuts(Source("warps.cake", WARPS.replace("BETWEEN", "").replace("ALONE", alone))).alike.form
+    first, *others = (f"work.0.b{n}@0" for n in range(1, 6))
+    assert form((first, others[0])) == form((others[0], first)) and form((first, others[0])) != form((first, first))
+    assert form(("work.0.a@0",)) != form((first,))  # it has the leader
+    assert (form((first,)) == form(("work.0.b3@0",))) is same
+    assert all(form((first,)) == form((o,)) for o in others) is same
+
+
+@pytest.mark.parametrize("between", ["", "bar.sync 1 threads 192"])
+def test_what_is_found_of_warps_does_not_depend_on_symmetries(between, monkeypatch):
+    front = frontend(Source("warps.cake", WARPS.replace("BETWEEN", between).replace("ALONE", "")), REGISTRY)
+    rows = rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
+
+    def found() -> list:
+        proof, touched = Answers(rows), rows["access"]
+        races = [proof.ordered(a, b, (Given("same_slot", (a, b)), Given("overlap", (a, b)))) for a, b in itertools.combinations(touched, 2)]
+        asked.append(proof._cuts.asked)
+        return [(a.standing, a.reason) for a in (*races, *(proof.written(r, ()) for r in touched if r["mode"] == "read"))]
+
+    asked: list[int] = []
+    with_them = found()
+    monkeypatch.setattr(alike, "_sisters", lambda *of: {})
+    assert with_them == found()
+    assert asked[0] < asked[1]
+    assert any(standing is Standing.VIOLATED for standing, _ in with_them) == (not between)

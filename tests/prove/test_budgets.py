@@ -24,7 +24,7 @@ from cake_core.facts import facts_of, rows_of
 from cake_core.machine import Scenario, explore
 from cake_core.pipeline import build, frontend
 from cake_core.plugins import load_registry
-from cake_core.prove import answers, effort, entailment
+from cake_core.prove import answers, effort, entailment, solve
 from cake_core.prove.memory import Memory
 from cake_core.prove.solve import Cuts
 from cake_core.rules import Standing
@@ -153,3 +153,33 @@ def test_products_are_decided_far_below_the_budget():
     with effort.counting() as spent:
         assert {Memory(rows).disjoint(w, w).standing for w in writes} == {Standing.PROVED}
     assert spent.most < entailment.RLIMIT // 2
+
+
+BUDGETS = {
+    "MOST_AGENTS": (1, "agents that are told apart, and no more than 1 are asked about: 2 roles in 1 CTAs"),
+    "MOST_QUESTIONS": (5, "more than 5 questions"),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_what_is_asked_of_one_kernel_has_a_bound_that_is_named(name, monkeypatch):
+    """One error, and no rule that asks about order is proved."""
+    monkeypatch.setenv("CAKE_CACHE", "")
+    most, said = BUDGETS[name]
+    monkeypatch.setattr(solve, name, most)
+    found = [d for d in findings(RIGHT) if d["severity"] == "error"]
+    assert [d["code"] for d in found] == ["rules/not-analysed"] and said in found[0]["message"]
+
+
+def test_a_solver_that_gives_up_is_not_asked_for_ever(monkeypatch):
+    """Each that it gave up on is named, and so is that no more was asked."""
+    front = frontend(Source(RIGHT.name, RIGHT.read_text(encoding="utf-8")), REGISTRY)
+    rows = rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY)
+    cuts = Cuts(rows.facts)
+    monkeypatch.setattr(solve, "check", lambda solver, how: smt.UNKNOWN)
+    keys = list(cuts.protocol.runs)
+    told = [cuts.consistent([smt.BoolVal(True)], *keys[:2]) for _ in range(solve.PATIENCE + 1)]
+    assert {f.result for f in told} == {solve.Result.UNKNOWN}
+    assert all("gave up" in f.reason and "can be at once" in f.reason for f in told[:-1]) and "no more is asked" in told[-1].reason
+    before = cuts.asked
+    assert "no more is asked" in cuts.consistent([smt.BoolVal(True)], keys[0]).reason and cuts.asked == before
