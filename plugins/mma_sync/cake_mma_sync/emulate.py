@@ -14,6 +14,7 @@ import numpy as np
 from cake_core.ptx import numbers
 from cake_core.ptx.emulated import Coder, Lanes, Step
 from cake_core.ptx.reader import Group, Operand, Statement
+from cake_mma_sync import quads
 from cake_mma_sync.forms import Form, form_of
 
 COLUMNS = 8
@@ -21,6 +22,8 @@ COLUMNS = 8
 
 def product(s: Statement, c: Coder) -> Step:
     """PTX ISA, mma: D = A B + C; with `.block_scale` D = (A scale_A) (B scale_B) + C."""
+    if "m8n8k4" in s.words and "f64" not in s.words:
+        return quads.product(s, c)
     form = form_of(s, c)
     d, a, b, acc, *scales = s.operands
     get_a = c.sources(_registers(c, a, form.m // 8 * form.words // 4), form.word)

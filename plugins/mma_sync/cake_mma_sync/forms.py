@@ -97,8 +97,6 @@ def form_of(s: Statement, c: Coder) -> Form:
         return _of_kind(c, kind, vector, scaled, (m, k), (d, a, b, acc), rest)
     if scaled or vector:
         raise c.unsupported("block scales without a kind")
-    if a == "f16" and (m, k) == (8, 4):
-        raise c.unsupported("m8n8k4 of f16, four products at once")
     if a not in SHAPES or (a != b and not any(a in f and b in f for f in FAMILIES)):
         raise c.unsupported(f"factors of {a} and {b}")
     shapes, results = SHAPES[a]

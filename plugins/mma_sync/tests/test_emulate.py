@@ -333,6 +333,39 @@ def test_special_values():
     assert (matrix(words, 16, "f32") == 8).all()
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "d", "c"), [("row", "col", "f32", "f32"), ("col", "row", "f16", "f16"), ("row", "row", "f32", "f16"), ("col", "col", "f16", "f32")]
+)
+def test_four_products_of_quads(a, b, d, c):
+    """Rows, columns and places by the formulas of the ISA for m8n8k4 of f16, a lane and an element at a time."""
+    rng = np.random.default_rng(6)
+    x, y = (rng.integers(-4, 5, (4, *shape)).astype(np.float16) for shape in ((8, 4), (4, 8)))
+    start = rng.integers(-4, 5, (4, 8, 8)).astype(float)
+
+    def accumulator(kind: str, lane: int, i: int) -> tuple[int, int]:
+        high = 4 * (lane >= 16)
+        if kind == "f16":
+            return lane % 4 + high, i
+        return (lane & 0b1) + (i & 0b10) + high, (i & 0b100) + (lane & 0b10) + (i & 0b1)
+
+    left, right, sums = np.zeros((32, 4), np.float16), np.zeros((32, 4), np.float16), np.zeros((32, 8), TYPES[c])
+    for lane in range(32):
+        quad, high, inside = lane % 16 // 4, 4 * (lane >= 16), lane % 4
+        for i in range(4):
+            left[lane, i] = x[quad, inside + high, i] if a == "row" else x[quad, i + high, inside]
+            right[lane, i] = y[quad, i, inside + high] if b == "col" else y[quad, inside, i + high]
+        for i in range(8):
+            sums[lane, i] = start[(quad, *accumulator(c, lane, i))]
+    opcode = f"mma.sync.aligned.m8n8k4.{a}.{b}.{d}.f16.f16.{c}"
+    words = [np.ascontiguousarray(v).view(np.uint32) for v in (left, right, sums)]
+    run, out = execute(opcode, *words, 4 if d == "f16" else 8, "b32")
+    got, expected = np.ascontiguousarray(out).view(TYPES[d]), x.astype(float) @ y.astype(float) + start
+    assert run.findings == []
+    for lane in range(32):
+        for i in range(8):
+            assert got[lane, i] == expected[(lane % 16 // 4, *accumulator(d, lane, i))]
+
+
 def test_a_missing_lane():
     zero = accumulators(np.zeros((16, 8)), "f32")
     given = np.zeros((32, 4), np.uint32), np.zeros((32, 2), np.uint32), zero, 4, "b32"
@@ -357,7 +390,7 @@ def test_movmatrix():
         ("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "mma.sp"),
         ("mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16", "bf16"),
         ("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "m16n8k32"),
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32", "m8n8k4"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.bf16.bf16.f32", "words"),
         ("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32", "row"),
         ("mma.sync.aligned.kind::mxf4nvf4.block_scale.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0", "mxf4nvf4"),
         ("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e2m1.s8.f32", "s8"),
