@@ -1,0 +1,122 @@
+"""`cake run FILE --on sim`: what it takes, what it prints, how it ends."""
+
+import json
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from simulated_texts import KERNELS, derived, edited, without
+
+from cake_core.cli.app import app
+from cake_core.diagnostics.json import SCHEMA_FILE
+from cake_core.machine import threads
+
+GEMM = KERNELS / "gemm" / "gemm_sm90.cake"
+SHAPE = ("--shape", "M=130,N=264,K=72")
+
+
+def cake(*args):
+    return CliRunner().invoke(app, ["run", *map(str, args), "--on", "sim"], prog_name="cake")
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """A text that hands a slot back too early."""
+    path = tmp_path / "wrong.cake"
+    path.write_text(without(derived("gemm/gemm_sm90.cake"), "wgmma.wait 1"), encoding="utf-8")
+    return path
+
+
+def test_a_right_kernel():
+    result = cake(GEMM, *SHAPE, "--schedule", "random:3")
+    assert result.exit_code == 0, result.output
+    assert "gemm_sm90 for sm90, its derived form simulated, seed 0" in result.output
+    assert "M=130 N=264 K=72  D       ok" in result.output
+
+
+def test_what_goes_wrong_stands_at_its_line(wrong):
+    result = cake(wrong, "--reference", GEMM.with_suffix(".py"), "--shape", "M=256,N=256,K=328", "--schedule", "adversarial")
+    assert result.exit_code == 1
+    assert "error[core/slot-race]" in result.output
+    line = 1 + [x.strip()[:6] for x in wrong.read_text().split("\n")].index("wgmma ")
+    assert f"wrong.cake:{line}:" in result.output
+    assert "schedule adversarial" in result.output
+    assert "fault" in result.output
+
+
+def test_json_has_runs_and_findings(wrong):
+    result = cake(wrong, "--reference", GEMM.with_suffix(".py"), "--shape", "M=128,N=256,K=328", "--json")
+    document = json.loads(result.output)
+    jsonschema.validate(document, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    assert "core/slot-race" in {d["code"] for d in document["diagnostics"]}
+    assert document["runs"][0]["device"]["name"] == "simulator"
+
+
+def test_a_shape_that_the_contract_refuses():
+    result = cake(GEMM, "--shape", "M=1,N=9,K=8")
+    assert result.exit_code == 1
+    assert "requires N % 8 == 0" in result.output
+
+
+def test_an_artifact_is_no_text(tmp_path):
+    result = cake(tmp_path)
+    assert result.exit_code == 2
+    assert "'--on sim' takes a text" in result.output
+
+
+def test_a_cluster_that_waits_for_a_later_one_is_not_simulated(tmp_path, monkeypatch):
+    monkeypatch.setattr(threads, "INSTRUCTIONS", 5_000)
+    path = tmp_path / "spin.cake"
+    path.write_text(
+        """cake 1 derived
+kernel spin(F: inout i32[2], Y: out f32[1])
+  target sm90
+{
+  launch 2
+  role main: 1 warp at 0 {
+    let last = 1 - cluster.id
+    if last == 1 {
+      var seen = 0
+      while seen < 1 {
+        seen = atomic.add(F[0], 0)
+      }
+    }
+    red.add F[cluster.id] <- 1 by 4
+  }
+}
+""",
+        encoding="utf-8",
+    )
+    path.with_suffix(".py").write_text(
+        """import numpy as np
+shapes = lambda: [{}]
+inputs = lambda shape, rng: {"F": np.zeros(2, np.int32)}
+reference = lambda inputs: {"F": np.ones(2), "Y": np.zeros(1)}
+tolerance = {"F": (0, 0), "Y": (0, 0)}
+""",
+        encoding="utf-8",
+    )
+    result = cake(path)
+    assert result.exit_code == 1
+    assert "runtime/not-simulated" in result.output
+    assert "runs for ever" in result.output
+
+
+def test_an_operation_that_says_nothing_of_data_is_named(offered, monkeypatch):
+    from cake_core.primitive.simulated import Simulated
+
+    monkeypatch.setattr(type(offered.operations["wgmma"]), "simulate", Simulated.simulate)
+    result = cake(GEMM, *SHAPE)
+    assert result.exit_code == 1
+    assert "error[runtime/not-simulated]: 'wgmma' of" in result.output
+    assert "gemm_sm90.cake" in result.output
+
+
+def test_a_text_with_a_static_error_is_run_too(tmp_path):
+    """The checks' errors are told beside what the run shows."""
+    path = tmp_path / "wrong.cake"
+    path.write_text(edited(derived("gemm/gemm_sm90.cake"), "ab_empty: mbarrier[4] count 4", "ab_empty: mbarrier[4] count 3"), encoding="utf-8")
+    result = cake(path, "--reference", GEMM.with_suffix(".py"), "--shape", "M=256,N=256,K=328")
+    assert result.exit_code == 1
+    assert "error[core/arrival-count]" in result.output
+    assert "error[core/arrival-phase]" in result.output
