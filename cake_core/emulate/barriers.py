@@ -18,29 +18,54 @@ MOST = 2**20 - 1
 
 
 class PhaseBarrier:
-    """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for."""
+    """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for. `born`: agent and count
+    of its initialisation, and the lanes; None: seen by all."""
 
-    __slots__ = ("bytes", "count", "done", "name", "now", "pending", "phase", "trace")
+    __slots__ = ("alive", "born", "bytes", "count", "done", "name", "now", "pending", "phase", "trace")
 
     def __init__(self, name: str) -> None:
         self.name, self.count, self.pending, self.bytes, self.phase = name, 0, 0, 0, 0
         self.now, self.done = Vector(), Vector()
+        self.born: tuple[int, int, int] | None = None
+        self.alive = False
         self.trace = None  # called with (barrier) when a phase completes
 
     def init(self, agent: Agent, count: int) -> None:
         if not 1 <= count <= MOST:
             raise agent.fault("emulate/barrier", f"{self.name} is initialised for {count} arrivals; 1 to {MOST} are possible")
         self.count = self.pending = count
+        self.alive = True
         self.bytes = self.phase = 0
         self.now, self.done = Vector(), Vector()
+        self.born = (agent.clock.id, agent.clock.count, mask_of(agent.active)) if agent.grid.races else None
+
+    def publish(self) -> None:
+        self.born = None
 
     def invalidate(self, agent: Agent) -> None:
         self._alive(agent)
-        self.count = 0
+        self.alive = False
 
     def _alive(self, agent: Agent) -> None:
-        if not self.count:
+        if not self.alive:
             raise agent.fault("emulate/barrier", f"{self.name} is used, and is not initialised")
+        if self.born is not None and agent.clock.id != self.born[0]:
+            self._behind_init(agent)
+
+    def _behind_init(self, agent: Agent) -> None:
+        """Whether the agent knows of the initialisation."""
+        who, count, lanes = self.born
+        vector = agent.clock.vector
+        if who < len(vector.known) and vector.known[who] >= count:
+            return
+        told, mask = vector.lanes.get(who, (0, 0))
+        if told < count or lanes & ~mask:
+            agent.finding(
+                "emulate/race",
+                f"{agent.who} uses {self.name}, and nothing orders that behind its initialisation by {agent.grid.name(who)}",
+                why="an mbarrier object is initialised before anyone else uses it",
+                fix="let the threads, or the CTAs of the cluster, meet behind the initialisation",
+            )
 
     def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
         self._alive(agent)
@@ -97,6 +122,7 @@ class PhaseBarrier:
         return (self.phase & 1) != (parity & 1)
 
     def acquire(self, agent: Agent) -> None:
+        self._alive(agent)
         agent.acquire(self.done)
 
     def state(self) -> str:

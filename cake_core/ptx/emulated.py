@@ -118,7 +118,10 @@ class Barrier(Protocol):
     phase: int  # completed phases
     pending: int  # arrivals that the current one still waits for
 
-    def init(self, agent: Agent, count: int) -> None: ...
+    def init(self, agent: Agent, count: int) -> None:
+        """Who uses it from now on must be ordered behind this, until it is `publish`ed: then all are taken to be."""
+
+    def publish(self) -> None: ...
     def invalidate(self, agent: Agent) -> None: ...
     def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
         """Expects `expect` more bytes in this phase, then counts the arrivals with all that the agent has done before. The phase in which it fell."""

@@ -22,18 +22,21 @@ from cake_core.ptx.emulated import WINDOWS
 if TYPE_CHECKING:
     import numpy as np
 
-    from cake_core.ptx.emulated import Lanes
+    from cake_core.ptx.emulated import Barrier, Lanes
 
 #: Where stamps of locations are kept in a launch's state, and those of fences in a warp's.
 LOCATIONS, FENCES = ("orders", "locations"), ("orders", "fences")
 
 
 class _Fences:
-    """`released`: the stamp of the last releasing fence; `read`: stamps of locations that strong reads read from and no fence has acquired yet."""
+    """`released`: the stamp of the last releasing fence; `read`: stamps of locations that strong reads read from and no fence has acquired yet.
+    `begun`: barriers that the warp has initialised, and of which `fenced` those with a fence for initialisations behind them."""
 
-    __slots__ = ("read", "released")
+    __slots__ = ("begun", "fenced", "read", "released")
 
     def __init__(self) -> None:
+        self.begun: list[Barrier] = []
+        self.fenced: list[Barrier] = []
         self.released: Any = None
         self.read: list[Any] = []
 
@@ -84,6 +87,18 @@ def fenced(lanes: Lanes, order: str) -> None:
         fences.released = lanes.release()
 
 
+def initialised(lanes: Lanes, barrier: Barrier) -> None:
+    """These lanes have initialised it."""
+    lanes.state(FENCES, _Fences).begun.append(barrier)
+
+
+def initialisations_fenced(lanes: Lanes) -> None:
+    """A fence that releases initialisations of barriers alone: they are seen behind what the warp releases next, be it relaxed."""
+    fences = lanes.state(FENCES, _Fences)
+    fences.fenced += fences.begun
+    fences.begun.clear()
+
+
 class Relaxed:
     """An agent that takes part in a relaxed operation on a barrier: it releases what its last releasing fence has released, and what it would acquire
     is acquired by its next acquiring fence. In all else it is the lanes themselves."""
@@ -98,7 +113,11 @@ class Relaxed:
 
     def release(self) -> Any:
         self._lanes.release()
-        return self._lanes.state(FENCES, _Fences).released
+        fences = self._lanes.state(FENCES, _Fences)
+        for barrier in fences.fenced:
+            barrier.publish()
+        fences.fenced.clear()
+        return fences.released
 
     def acquire(self, stamp: Any) -> None:
         self._lanes.state(FENCES, _Fences).read.append(stamp)

@@ -224,6 +224,32 @@ def test_an_object_of_another_cta_is_not_in_shared_cta(run):
     assert run(INIT.format(1) + body + ends + "\n" + wait, grid=2, cluster=2).findings == []
 
 
+BEGUN = "setp.eq.u32 %p0, %t, 0;\n@%p0 mbarrier.init.shared::cta.b64 [%s], 1;\n{meet}@!%p0 bra END;\nxor.b32 %r1, %s, 16777216;\n"
+BEGUN += "mbarrier.arrive.shared::cluster.b64 _, [%r1];\nEND:\nREAD:\n" + WAIT + "\nbarrier.cluster.arrive;\nbarrier.cluster.wait;"
+
+
+@pytest.mark.parametrize(
+    ("meet", "fits"),
+    [
+        ("barrier.cluster.arrive;\nbarrier.cluster.wait;\n", True),
+        ("fence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n", True),
+        ("fence.acq_rel.cluster;\nbarrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n", True),
+        ("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n", False),
+        ("barrier.cluster.arrive.relaxed;\nfence.mbarrier_init.release.cluster;\nbarrier.cluster.wait;\n", False),
+    ],
+)
+def test_an_object_is_used_behind_its_initialisation(run, meet, fits):
+    """Each CTA arrives at the object of the other."""
+    assert run(BEGUN.format(meet=meet), grid=2, cluster=2).codes == ([] if fits else ["emulate/race"])
+
+
+def test_a_warp_that_comes_late_has_met_nobody(run):
+    """Warp 0 initialises and goes on; that warp 1 comes later orders nothing."""
+    body = FIRST + "@%p0 mbarrier.init.shared::cta.b64 [%s], 64;\n{}mbarrier.arrive.shared::cta.b64 _, [%s];\n"
+    assert run(body.format("bar.warp.sync -1;\n"), block=64).codes == ["emulate/race"]
+    assert run(body.format("bar.sync 0;\n"), block=64).findings == []
+
+
 def test_an_arrival_without_completion_leaves_the_phase_open(run):
     body = "@!%p0 ret;\nmbarrier.arrive.noComplete.release.cta.shared::cta.b64 %d1, [%s], 2;\nmbarrier.pending_count.b64 %r1, %d1;\nst.global.b32 [%D], %r1;"
     done = run(INIT.format(3) + body, out(1))

@@ -1,8 +1,8 @@
 """Fences (PTX ISA, membar, fence; Memory Consistency Model, Proxies).
 
 `fence.proxy.async` and its kin order between what threads and what engines access; fences of scopes order through locations in memory
-(`cake_core.ptx.orders`). There are no aliased addresses here, so that `fence.proxy.alias` orders nothing. `fence.mbarrier_init` releases initialised
-barrier objects alone; an object is initialised for all as soon as it is here, so that this fence orders nothing and its lack is not found.
+(`cake_core.ptx.orders`). There are no aliased addresses here, so that `fence.proxy.alias` orders nothing. `fence.mbarrier_init` releases
+initialisations of barrier objects alone: behind a relaxed arrival they are seen as with any arrival that releases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fence(s: Statement, c: Coder) -> Step:
     if words[:1] == ("proxy",):
         return _proxy(s, c, words[1:])
     if words == ("mbarrier_init", "release", "cluster"):
-        return lambda lanes: None
+        return orders.initialisations_fenced
     if (order := _RESTRICTED.get(".".join(words))) is not None:
         return lambda lanes: orders.fenced(lanes, order)
     order, *scope = words if len(words) == 2 else ("acq_rel", *words)

@@ -62,7 +62,9 @@ def init(s: Statement, c: Coder) -> Step:
         for lane in _lanes(lanes):
             if int(n[lane]) not in COUNTS:
                 raise lanes.fault("emulate/operand", f"an mbarrier object is initialised for {n[lane]} arrivals; 1 to {COUNTS[-1]} are possible")
-            lanes.barrier(int(found[lane])).init(lanes, int(n[lane]))
+            barrier = lanes.barrier(int(found[lane]))
+            barrier.init(lanes, int(n[lane]))
+            orders.initialised(lanes, barrier)
 
     return step
 
