@@ -176,6 +176,9 @@ class Coder:
             case str():
                 at = self._symbol(operand)
                 return lambda lanes: at(lanes).astype(dtype)
+            case Sum(base, offset) if base in self.places:
+                value, plus = self.source(base, type), self.source(offset, type)
+                return lambda lanes: value(lanes) + plus(lanes)
             case Sum(base, offset):
                 at, plus = self._symbol(base), np.uint64(offset & 2**64 - 1)
                 return lambda lanes: (at(lanes) + plus).astype(dtype)
@@ -194,9 +197,16 @@ class Coder:
             view = self._view("bool")
         elif width == wanted.itemsize:
             view = self._view(TYPES[type])
-        elif width > wanted.itemsize and wanted.kind in "ui":
+        elif width > wanted.itemsize:
             # "destination operand may be wider than the instruction type": sign- or zero-extended (PTX ISA, Operand Size Exceeding Instruction-Type Size)
             view = self._view(f"{'int' if wanted.kind == 'i' else 'uint'}{8 * width}")
+            if wanted.kind == "f":
+                bits = f"uint{8 * wanted.itemsize}"
+
+                def widened(lanes: Lanes, values: np.ndarray) -> None:
+                    np.copyto(lanes.rows[view][row], np.asarray(values, wanted).view(bits), where=lanes.active)
+
+                return self._kept([(width, row)], widened)
         else:
             raise self.unsupported(f"a register of {8 * width} bits does not take a .{type}")
 

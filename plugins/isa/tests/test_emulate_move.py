@@ -219,3 +219,11 @@ def test_a_nan_keeps_its_bits_when_it_is_moved(execute):
     a = np.array([0x7FC00001, 0xFFFFFFFF, 0x7F800001, 0x80000000] * 8, np.uint32)
     run = execute("mov.f32 %m, %a;\nselp.f32 %s, %a, %a, %p;", {"a": a, "p": LANE > 3}, {"m": "uint32", "s": "uint32"})
     assert (run["m"] == a).all() and (run["s"] == a).all() and math.isnan(run["m"].view(np.float32)[0])
+
+
+def test_floats_in_wider_registers_and_sums_of_registers(execute):
+    a = np.array([1.5, -2.0, math.inf, 0.0] * 8, np.float32)
+    text = "add.f32 %w, %a, %a;\nmov.b32 %n, %l+3;\nadd.f32 %s, %w, %a;\n@%p mul.f32 %w, %a, %a;"
+    run = execute(text, {"a": a, "l": LANE, "w": np.full(32, 2**64 - 1, np.uint64), "p": LANE > 15}, {"w": "uint64", "n": "uint32", "s": "float32"})
+    assert run["w"].tolist() == np.where(LANE > 15, a * a, a + a).view(np.uint32).tolist()
+    assert run["n"].tolist() == (LANE + 3).tolist() and run["s"].tolist() == (3 * a).tolist()
