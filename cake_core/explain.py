@@ -145,4 +145,4 @@ class _Subject:
 
 
 def _counts(effort: Effort) -> tuple[dict[str, int], int, int, int]:
-    return dict(sorted(effort.questions.items())), effort.checks, effort.steps, effort.most
+    return dict(sorted(effort.questions.items())), effort.spent.checks, effort.spent.steps, effort.spent.most

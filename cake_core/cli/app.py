@@ -111,18 +111,26 @@ def _guarded(run) -> int:
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
     """An interrupt that comes while an object is taken apart, as a solver's many are, Python prints and forgets. Inside it is raised again, a moment
-    later: at once it would be that object's again."""
-    again = []
+    later: at once it would be that object's again. One is on its way at a time: a second one would come while the first is told."""
+    again, coming = [], []
 
     def later(unraisable) -> None:
         if not issubclass(unraisable.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(unraisable)
             return
+        if coming:
+            return
         import signal
         from threading import Timer, main_thread
 
         wake = getattr(signal, "pthread_kill", lambda thread, number: signal.raise_signal(number))  # which ends a wait of the main thread too
-        again.append(Timer(0.02, wake, (main_thread().ident, signal.SIGINT)))
+
+        def send() -> None:
+            coming.clear()  # first, for the one that is sent may be lost again
+            wake(main_thread().ident, signal.SIGINT)
+
+        coming.append(True)
+        again.append(Timer(0.02, send))
         again[-1].daemon = True
         again[-1].start()
 

@@ -1,4 +1,5 @@
-"""What a proof took: questions by how they were settled, and the solver's steps. Counted where someone asks for it, and nothing depends on it."""
+"""What a proof took: questions by how they were settled, and what solvers took (`smt/spent.py`). Counted where someone asks for it, and nothing
+depends on it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from cake_core.frozen import thawed
 
 if TYPE_CHECKING:
     from cake_core import smt
+    from cake_core.smt import Spent
 
 #: How a question is settled: by ranges and the text alone, by linear arithmetic on addresses, by a query about cuts or products.
 CLOSED, LINEAR, SOLVER = "closed", "linear", "solver"
@@ -19,12 +21,10 @@ CLOSED, LINEAR, SOLVER = "closed", "linear", "solver"
 
 @thawed
 class Effort:
-    """`questions`: of rules, by how they were settled. `checks`: of the solver; `steps`: all of them (z3's `rlimit`); `most`: the largest of one."""
+    """`questions`: of rules, by how they were settled. `spent`: by all solvers."""
 
+    spent: Spent
     questions: Counter = field(default_factory=Counter)
-    checks: int = 0
-    steps: int = 0
-    most: int = 0
     _how: str = CLOSED
 
     def begin(self) -> None:
@@ -45,11 +45,14 @@ _counting: Effort | None = None
 def counting() -> Iterator[Effort]:
     """Count what is asked of solvers inside."""
     global _counting
-    before, _counting = _counting, Effort()
-    try:
-        yield _counting
-    finally:
-        _counting = before
+    from cake_core.smt import spending  # which loads the solver
+
+    with spending() as spent:
+        before, _counting = _counting, Effort(spent)
+        try:
+            yield _counting
+        finally:
+            _counting = before
 
 
 def asked() -> Effort | None:
@@ -58,14 +61,7 @@ def asked() -> Effort | None:
 
 
 def check(solver: smt.Solver, how: str) -> smt.Found:
-    """`solver.check()`, counted."""
-    if _counting is None:
-        return solver.check()
-    before = solver.steps
-    found = solver.check()
-    spent = solver.steps - before
-    _counting.by(how)
-    _counting.checks += 1
-    _counting.steps += spent
-    _counting.most = max(_counting.most, spent)
-    return found
+    """`solver.check()`, by which a question is settled in this way."""
+    if _counting is not None:
+        _counting.by(how)
+    return solver.check()

@@ -25,6 +25,13 @@ def test_the_tables_are_those_of_the_files():
         assert PAGE.split(start)[1].split(end)[0].strip("\n") == text, "write it anew: python docs/mutants.py --write"
 
 
+def test_none_is_missed_and_none_is_an_alarm():
+    rows = json.loads((ROOT / "docs" / "mutants.json").read_text(encoding="utf-8"))
+    judged = Counter(o for row in rows.values() for counts in row["counts"].values() for o, n in counts.items() for _ in range(n))
+    assert judged["missed"] == judged["alarm"] == judged["unrun"] == 0 and judged.total() >= 370 + 2000
+    assert not any(row["apart"] for row in rows.values())
+
+
 def test_what_is_accepted_is_right_on_the_gpu():
     found = Counter((m["verdict"], m["outcome"]) for m in DEVICE["mutants"])
     accepted = [m for m in DEVICE["mutants"] if m["verdict"] == "accepted"]
