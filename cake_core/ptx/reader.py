@@ -4,8 +4,8 @@ It knows how statements are written (PTX ISA, Syntax: Statements, Identifiers, C
 word with dots. Operands are read when they are asked for, since most of a kernel moves floats about.
 
 Names are those of the text, made one for the whole entry: a register that a block inside of the body declares, or that has no %, is `%name$1`, and a
-label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over. Functions are not read: a call
-is an error that names the function.
+label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over, and so are functions. A call is a
+statement whose operands are a text only, since parentheses are no operand; parameters of calls, declared in a body, are variables of the thread.
 """
 
 from __future__ import annotations
@@ -268,9 +268,7 @@ class _Module:
                 operands, guard = s[4].strip(), s[2]
                 if "\n" in operands:  # over several lines, or without its semicolon
                     operands = " ".join(operands.split())
-                    _ = Statement(line, s[3], operands).operands
-                if s[3][:4] == "call":
-                    raise PtxSyntaxError(line, f"'{s[3]} {operands}': calls of functions are not read")
+                    _ = s[3][:4] == "call" or Statement(line, s[3], operands).operands
                 if pattern is not None:
                     operands = pattern.sub(lambda m: scopes[-1].names[m[0]], operands)
                     guard = scopes[-1].names.get(guard, guard)
@@ -316,8 +314,12 @@ class _Module:
                     registers.append((type, self._named(scope, name, count), count))
             elif word in _SPACES:
                 variables.append(declared.variable(word, inside))
-            elif word not in ("pragma", "branchtargets"):
-                raise ValueError(f"'.{word}' is not read in a body" + (": parameters of calls" if word == "param" else ""))
+            elif word == "param":
+                one = declared.variable("local", inside)
+                if not any(v.name == one.name and v.size == one.size for v in variables):  # each call has a `param0`
+                    variables.append(one)
+            elif word not in ("pragma", "branchtargets", "callprototype", "calltargets"):
+                raise ValueError(f"'.{word}' is not read in a body")
         except ValueError as error:
             raise self.fails(at, str(error)) from None
         return end

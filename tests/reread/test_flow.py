@@ -184,7 +184,7 @@ def test_opcodes_that_nobody_reads(opcode, unread):
     assert (opcode in coded(entry(f"  {opcode} %r0, %r1;\n  ret;"), REREADS).unread) == unread
 
 
-@pytest.mark.parametrize("branch", ["bra $nowhere", "brx.idx %r0, $table"])
+@pytest.mark.parametrize("branch", ["bra $nowhere", "brx.idx %r0, $table", "call other, (%r0)"])
 def test_control_that_is_not_followed(branch):
     with pytest.raises(NotFollowed):
         blocks_of(entry(f"  {branch};\n  ret;"))

@@ -237,7 +237,9 @@ $L__func_end0:
 
 def test_a_text_of_that_style_is_executed():
     x = np.arange(32, dtype=np.float32)
-    run = on_arrays(PYTHON, {"kernel_param_0": x, "kernel_param_1": np.zeros(32, np.float32), "kernel_param_2": np.int32(20)}, load_registry().emulates)
+    run = on_arrays(
+        PYTHON, {"kernel_param_0": x, "kernel_param_1": np.zeros(32, np.float32), "kernel_param_2": np.int32(20)}, load_registry().emulates
+    )
     assert run.findings == [] and run["kernel_param_1"].tolist() == [*(x[:20] + 1), *[0.0] * 12]
 
 
@@ -274,3 +276,48 @@ def test_sizes_of_variables():
     )
     assert {v.name: (v.align, v.size) for v in entry.variables} == {"a": (2, 12), "c": (8, 8), "s": (1, 3), "m": (4, 4), "depot": (8, 40)}
     assert entry.shared == (("b", 128, 64),) and entry.variables[1].bytes == struct.pack("<d", 1.5) and entry.variables[2].bytes == b"\1\2\3"
+
+
+#: A check as C++ compilers print it: a call behind a branch, its parameters in a block; and a call that prints.
+CHECKED = """.extern .func (.param .b32 func_retval0) vprintf (.param .b64 a, .param .b64 b);
+.extern .func __assertfail (.param .b64 a, .param .b32 b) .noreturn;
+.visible .entry k(.param .u64 out, .param .u32 n)
+{
+.reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
+ld.param.u32 %r1, [n];
+mov.u32 %r2, %tid.x;
+setp.lt.u32 %p1, %r2, %r1;
+@%p1 bra $ok;
+{
+.param .b64 param0;
+st.param.b64 [param0+0], %rd1;
+.param .b32 param1;
+st.param.b32 [param1+0], %r2;
+call.uni
+__assertfail,
+(
+param0,
+param1
+);
+}
+{
+.param .b64 param0;
+.param .b32 retval0;
+call.uni (retval0), vprintf, (param0, param0);
+ld.param.b32 %r3, [retval0+0];
+}
+$ok:
+ld.param.u64 %rd2, [out];
+mad.wide.u32 %rd2, %r2, 4, %rd2;
+st.global.u32 [%rd2], %r2;
+ret;
+}
+"""
+
+
+def test_a_call_ends_the_run_where_it_is_executed():
+    emulates = load_registry().emulates
+    run = on_arrays(CHECKED, {"out": np.zeros(32, np.uint32), "n": np.uint32(32)}, emulates)
+    assert run.findings == [] and run["out"].tolist() == list(range(32))
+    run = on_arrays(CHECKED, {"out": np.zeros(32, np.uint32), "n": np.uint32(30)}, emulates)
+    assert run.codes == ["emulate/unsupported"] and "a call of '__assertfail'" in run.findings[0].message and run.findings[0].line == 15

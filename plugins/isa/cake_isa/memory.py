@@ -81,8 +81,10 @@ def st(s: Statement, c: Coder) -> Step:
     """PTX ISA, st: the low bits of a wider register; a vector is aligned to its whole size."""
     space, order, scope, count, kind = _form(s, c, ("relaxed", "release"))
     a, b, *_ = s.operands
-    if space in ("param", "const"):
+    if space == "const":
         raise c.unsupported(f"stores to .{space}")
+    if space == "param":  # of a call: the thread's own
+        space = "local"
     items = b.items if isinstance(b, Group) else (b,)
     if len(items) != count:
         raise c.unsupported(f"'{s.opcode}' of {len(items)} registers")

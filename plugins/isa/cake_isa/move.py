@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from cake_core.ptx.emulated import LANES, RANK_AT, TYPES, WINDOWS, Coder, Lanes, Step
@@ -170,6 +172,17 @@ def nanosleep(s: Statement, c: Coder) -> Step:
     """PTX ISA, nanosleep: others go on; no time passes here."""
     Words(s, c).type("u32")
     return lambda lanes: lanes.pause()
+
+
+def call(s: Statement, c: Coder) -> Step:
+    """PTX ISA, call: functions are not executed, so that the run ends where one is called. Behind a check that holds (assertions, printing) nobody comes
+    here."""
+    names = [n for n in re.sub(r"\([^)]*\)", " ", s.text).replace(",", " ").split() if n]
+
+    def step(lanes: Lanes) -> None:
+        raise lanes.fault("emulate/unsupported", f"a call of '{names[0] if names else '?'}': functions are not executed without a GPU")
+
+    return step
 
 
 def trap(s: Statement, c: Coder) -> Step:

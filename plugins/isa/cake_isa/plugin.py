@@ -47,7 +47,7 @@ _TABLE = {
         },
         "memory": {"ld": "ld", "ldu": "ld", "st": "st"},
     },
-    "Miscellaneous Instructions": {"move": {"nanosleep": "nanosleep", "pmevent": "nothing", "trap": "trap"}},
+    "Miscellaneous and Control Flow Instructions": {"move": {"nanosleep": "nanosleep", "pmevent": "nothing", "trap": "trap", "call": "call"}},
 }  # fmt: skip
 
 EMULATES = tuple(
