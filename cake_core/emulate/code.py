@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cake_core.emulate.immediates import constant
 from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
 from cake_core.emulate.together import together
-from cake_core.ptx.emulated import LANES, TYPES, Emulated, Step
+from cake_core.ptx.emulated import LANES, TYPES, WINDOWS, Emulated, Step
 from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement, Sum
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ VIEWS = tuple(dict.fromkeys(TYPES.values()))
 VIEW = {name: n for n, name in enumerate(VIEWS)}
 #: Bytes of a register, by PTX's type; predicates are a byte.
 WIDTHS = {type: np.dtype(name).itemsize for type, name in TYPES.items()}
-#: Types of registers that hold more than numpy's words do.
-_FLOAT_BITS = {"b16": "float16", "b32": "float32", "b64": "float64"}
 
 
 @dataclass(slots=True)
@@ -132,13 +131,20 @@ class Coder:
 
         return hold
 
+    def touched(self, operands: Sequence[Operand]) -> Callable[[Lanes], int]:
+        places = [self.places[o] for o in operands if isinstance(o, str) and o in self.places]
+        return lambda lanes: max(map(lanes.own.touched.get, places, [0] * len(places)), default=0)
+
     def _kept(self, places: Sequence[tuple[int, int]], access: Callable) -> Callable:
         """`access` of registers that an engine may have meanwhile: a finding."""
         if self.statement.line in self.holders or not self.watched.intersection(places):
             return access
 
         def watched(lanes: Lanes, *values):
-            if held := lanes.own.held:
+            own = lanes.own
+            own.touches += 1
+            own.touched.update(dict.fromkeys(places, own.touches))
+            if held := own.held:
                 for place in places:
                     if place in held:
                         lanes.finding(
@@ -164,7 +170,7 @@ class Coder:
         dtype = self._dtype(type)
         match operand:
             case int() | float():
-                value = _constant(operand, type, dtype)
+                value = constant(operand, type, dtype)
                 return lambda lanes: value
             case str() if operand.startswith("!"):
                 inner = self.source(operand[1:], type)
@@ -246,7 +252,7 @@ class Coder:
 
         return put_each
 
-    def address(self, operand: Operand) -> Callable[[Lanes], np.ndarray]:
+    def address(self, operand: Operand, generic: bool = False) -> Callable[[Lanes], np.ndarray]:
         base, offset = (operand.base, operand.offset) if isinstance(operand, At) else (operand, 0)
         if isinstance(base, int):
             value = np.full(LANES, (base + offset) & 2**64 - 1, np.uint64)
@@ -263,7 +269,8 @@ class Coder:
                 return lambda lanes: (lanes.rows[view][row].astype(np.uint64) + plus) & np.uint64(2**32 - 1)
             return lambda lanes: lanes.rows[view][row] + plus
         at = self._symbol(base)
-        plus = np.uint64(offset & 2**64 - 1)
+        space = "shared" if base in self.symbols else "param" if base in self.params else "local" if base in self.locals else ""
+        plus = np.uint64((offset + (WINDOWS.get(space, 0) if generic else 0)) & 2**64 - 1)
         return lambda lanes: at(lanes) + plus
 
     # --- inside
@@ -354,27 +361,6 @@ def _index(rows: list[int]):
     if rows == list(range(rows[0], rows[0] + len(rows))):
         return slice(rows[0], rows[0] + len(rows))
     return np.array(rows)
-
-
-def _constant(value: float, type: str, dtype: np.dtype) -> np.ndarray:
-    if isinstance(value, float):
-        if dtype.kind == "f":
-            return _full(value, dtype)
-        if type not in _FLOAT_BITS:
-            return _full(int(np.array(value, np.float32).view(np.uint32)), dtype)
-        return _full(np.array(value, _FLOAT_BITS[type]), np.dtype(_FLOAT_BITS[type])).view(dtype)
-    if dtype.kind == "b":
-        return _full(bool(value), dtype)
-    if dtype.kind == "f":
-        return _full(float(value), dtype)
-    bits = value & (1 << 8 * dtype.itemsize) - 1
-    return _full(bits, np.dtype(f"uint{8 * dtype.itemsize}")).view(dtype)
-
-
-def _full(value, dtype: np.dtype) -> np.ndarray:
-    made = np.full(LANES, value, dtype)
-    made.flags.writeable = False
-    return made
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------------

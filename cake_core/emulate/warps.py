@@ -43,6 +43,7 @@ class Warp:
         self.cta, self.number, self.clock = cta, number, clock
         self.kept: dict[Hashable, Any] = {}
         self.held: dict[tuple[int, int], str] = {}  # registers that an engine has, and which
+        self.touches, self.touched = 0, {}  # accesses of registers that engines may have, and the last of each
         self.store = store = {w: _fresh(w, n) for w, n in code.rows.items()}
         store.setdefault(0, np.zeros((1, LANES), bool))
         self.banks: list[np.ndarray | None] = [None] * len(VIEWS)
@@ -103,6 +104,10 @@ class Lanes(Agent):
     def ended(self) -> np.ndarray:
         """The lanes of the warp that have ended."""
         return (self.own.alive >> _NUMBERS & 1) == 0
+
+    @property
+    def touches(self) -> int:
+        return self.own.touches
 
     def missing(self, mask: int | None) -> int:
         """Those lanes of `mask` (None: all that have not ended) that are not here."""

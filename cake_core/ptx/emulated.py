@@ -88,8 +88,9 @@ class Coder(Protocol):
     def results(self, operands: Sequence[Operand], type: str) -> Callable[[Lanes, np.ndarray], None]:
         """Stores (n, 32) values."""
 
-    def address(self, operand: Operand) -> Callable[[Lanes], np.ndarray]:
-        """`[base + offset]`, or an operand that is an address: uint64 a lane. Coordinates of a tensor map are the operand's own."""
+    def address(self, operand: Operand, generic: bool = False) -> Callable[[Lanes], np.ndarray]:
+        """`[base + offset]`, or an operand that is an address: uint64 a lane. Coordinates of a tensor map are the operand's own. `generic`: the
+        instruction names no space, so that a variable's name stands for its generic address."""
 
     def constant(self, operand: Operand) -> int | None:
         """An immediate's value; None of anything else."""
@@ -103,6 +104,9 @@ class Coder(Protocol):
         """For registers that an engine reads or writes after the instruction: called with a text, it says who has them; until it is called with ''
         again, an instruction of these lanes that reads or writes one of them is a finding (`emulate/race`). What the instruction that asks for
         `holds` reads and writes through its own coder is none."""
+
+    def touched(self, operands: Sequence[Operand]) -> Callable[[Lanes], int]:
+        """Of registers that `holds` was asked for: which of the accesses that `Lanes.touches` counts was the last to one of them; 0: none."""
 
     def orders(self, kind: str) -> None:
         """The kernel has fences for memory of this kind (`Cta.memory`): its accesses must be ordered by them too. In a kernel without any what orders
@@ -204,6 +208,7 @@ class Lanes(Agent, Protocol):
     full: bool  # all 32 are active
     first: int  # the first active lane
     warp: int  # of the CTA
+    touches: int  # accesses so far, by instructions of the warp, of registers that others `hold`, themselves excepted
 
     def uniform(self, values: np.ndarray) -> int:
         """The value that all active lanes hold. Faults where they differ."""

@@ -79,8 +79,7 @@ class Warpgroup:
         self.groups: list[list[list[Product]]] = [[] for _ in range(WARPS)]
         self.flying: list[dict[tuple[str, ...], tuple[Product, Code]]] = [{} for _ in range(WARPS)]  # accumulators that a product has
         self.reading: list[dict[tuple[str, ...], list[tuple[Product, Code]]]] = [{} for _ in range(WARPS)]  # fragments of A
-        self.fences = [0] * WARPS
-        self.known: list[dict[tuple[str, ...], tuple[int, np.ndarray]]] = [{} for _ in range(WARPS)]  # registers when last used: fences so far, bits
+        self.fenced = [-1] * WARPS  # accesses of registers in front of the last fence; -1: there was none
 
     def ended(self, cta: object) -> list[str]:
         """What nobody waited for (PTX ISA, wgmma.wait_group)."""
@@ -102,6 +101,8 @@ class Code:
     read: Callable[[Lanes], np.ndarray]
     write: Callable[[Lanes, np.ndarray], None]
     hold: Callable[[Lanes, str], None]
+    touched: Callable[[Lanes], int]
+    touched_fragment: Callable[[Lanes], int]
     read_fragment: Callable[[Lanes], np.ndarray] | None
     hold_fragment: Callable[[Lanes, str], None] | None
 
@@ -119,7 +120,7 @@ def mma_async(s: Statement, c: Coder) -> Step:
 
     def step(lanes: Lanes) -> None:
         group, warp = _group(lanes), lanes.warp % WARPS
-        if not group.fences[warp]:
+        if group.fenced[warp] < 0:
             raise lanes.fault(
                 "emulate/missing-fence",
                 "the first wgmma of a warp has no wgmma.fence in front of it",
@@ -139,15 +140,13 @@ def mma_async(s: Statement, c: Coder) -> Step:
             p = group.products[number] = Product(s.line, form, (a_bits, b_bits), factors, add, before)
         elif (p.line, p.bits, p.add) != (s.line, (a_bits, b_bits), add) or p.before is not before:
             raise _differ(lanes, p)
-        if add and before is None:
-            held = code.read(lanes).copy()
-            _fenced(lanes, group, warp, code.registers, held, "the accumulator")
-            p.sums[warp] = form.matrix(held)
+        if own is None:
+            _fenced(lanes, group, warp, code.touched, "the accumulator")
+            if add:
+                p.sums[warp] = form.matrix(code.read(lanes))
         if code.read_fragment is not None:
-            held = code.read_fragment(lanes).copy()
-            _fenced(lanes, group, warp, code.fragment, held, "a factor")
-            group.known[warp][code.fragment] = group.fences[warp], held
-            p.fragments[warp] = fragment(held)
+            _fenced(lanes, group, warp, code.touched_fragment, "a factor")
+            p.fragments[warp] = fragment(code.read_fragment(lanes))
         group.issued[warp] = number + 1
         group.open[warp].append(p)
         _hold(lanes, group, warp, code, p)
@@ -165,7 +164,7 @@ def fence(s: Statement, c: Coder) -> Step:
     c.meets()
 
     def step(lanes: Lanes) -> None:
-        _group(lanes).fences[lanes.warp % WARPS] += 1
+        _group(lanes).fenced[lanes.warp % WARPS] = lanes.touches
 
     return step
 
@@ -234,6 +233,8 @@ def _code(s: Statement, c: Coder, form: Form, d: Operand, a: Operand) -> Code:
         c.sources(d.items, word),
         c.results(d.items, word),
         c.holds(d.items),
+        c.touched(d.items),
+        c.touched(parts),
         c.sources(a.items, "b32") if isinstance(a, Group) else None,
         c.holds(a.items) if isinstance(a, Group) else None,
     )
@@ -266,9 +267,7 @@ def _give_back(lanes: Lanes, group: Warpgroup, warp: int, p: Product) -> None:
         if last is p:
             del group.flying[warp][names]
             code.hold(lanes, "")
-            bits = code.form.registers_of(p.d[ROWS * warp : ROWS * (warp + 1)])
-            group.known[warp][names] = group.fences[warp], bits
-            code.write(lanes, bits)
+            code.write(lanes, code.form.registers_of(p.d[ROWS * warp : ROWS * (warp + 1)]))
     for names, uses in list(group.reading[warp].items()):
         left = [(q, code) for q, code in uses if q is not p]
         if not left:
@@ -280,15 +279,13 @@ def _give_back(lanes: Lanes, group: Warpgroup, warp: int, p: Product) -> None:
             group.reading[warp][names] = left
 
 
-def _fenced(lanes: Lanes, group: Warpgroup, warp: int, names: tuple[str, ...], held: np.ndarray, what: str) -> None:
-    """Registers that hold something else than when a product had them last were written since, which a fence must follow."""
-    fences, before = group.known[warp].get(names, (-1, held))
-    if fences == group.fences[warp] and not np.array_equal(before.view(np.uint32), held.view(np.uint32)):
+def _fenced(lanes: Lanes, group: Warpgroup, warp: int, last: Callable[[Lanes], int], what: str) -> None:
+    if last(lanes) > group.fenced[warp]:
         raise lanes.fault(
             "emulate/missing-fence",
-            f"registers of {what} were written, and no wgmma.fence stands between that and this wgmma",
+            f"registers of {what} were accessed, and no wgmma.fence stands between that and this wgmma",
             why="it orders accesses of a thread to registers before those of the product (PTX ISA, wgmma.fence)",
-            fix="execute `wgmma.fence.sync.aligned` behind the writes",
+            fix="execute `wgmma.fence.sync.aligned` behind the accesses",
         )
 
 

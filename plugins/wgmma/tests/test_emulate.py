@@ -317,6 +317,7 @@ def test_products_of_one_accumulator_follow_each_other(between, schedule):
         ([COMMIT, "  mov.b32 %r5, %x3;"], "emulate/race"),  # and read
         ([statement("f32", "bf16", "bf16", 8, first=4)], "emulate/race"),  # and taken by a product of another shape
         ([COMMIT, WAIT, "  mov.b32 %x3, 0;"], "emulate/missing-fence"),
+        ([COMMIT, WAIT, "  mov.b32 %r5, %x3;"], "emulate/missing-fence"),  # it may be overwritten before it was read
         (["  mov.u32 %r6, %tid.x;", "  shr.b32 %r6, %r6, 5;", "  cvt.u64.u32 %d8, %r6;", "  add.u64 %d7, %d7, %d8;"], "emulate/divergent"),
         (["  setp.lt.u32 %p1, %r0, 96;", "  @!%p1 exit;"], "emulate/deadlock"),  # three warps begin the second product
     ],
