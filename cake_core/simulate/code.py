@@ -19,14 +19,14 @@ from cake_core.frozen import thawed
 from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, Int, Let, Name, Op, Stmt, Tuple, Var, While
 from cake_core.ir.places import root
 from cake_core.ir.plan import layout_words
-from cake_core.ir.types import Level, Scalar, State, Tile, Value, element_of
+from cake_core.ir.types import State, Tile, Value, element_of
 from cake_core.machine.places import Places
 from cake_core.machine.program import Coder
 from cake_core.primitive import Distribution
-from cake_core.primitive.asking import answering, effects_of
+from cake_core.primitive.asking import effects_of
 from cake_core.simulate.context import Context
 from cake_core.simulate.expressions import Bound, Fragment, Unwritten, on_registers, single
-from cake_core.simulate.room import Room, not_simulated, simulated
+from cake_core.simulate.room import Room, asked, not_simulated, simulated
 from cake_core.simulate.site import Site
 
 if TYPE_CHECKING:
@@ -154,18 +154,18 @@ class Writer:
         self.coder.loops.pop()
         self.code.append(("set", ((turn, lambda env: env[turn] + 1),)))
         self.code.append(("jump", start))
-        self.code[at] = ("unless", lambda env: holds(test(env)), len(self.code))
+        self.code[at] = ("unless", lambda env: holds(test(env), s.test), len(self.code))
 
     def _if(self, s: If, names: dict[str, Bound], by: By, warp: int | None) -> None:
         site = self._site(s, names, by, warp)
         by, warp, rest = executing(s, by, warp)
-        tests = tuple(site.expressions.of(e) for e in rest)
+        tests = tuple((site.expressions.of(e), e) for e in rest)
         at = len(self.code)
         if tests:
             self.code.append(())
         self.block(s.then, names, by, warp)
         if tests:
-            test = lambda env: all(holds(t(env)) for t in tests)
+            test = lambda env: all(holds(t(env), e) for t, e in tests)
             if s.other:
                 out = len(self.code)
                 self.code.append(())
@@ -278,13 +278,10 @@ class Writer:
             site.names[name.id] = names[name.id]
 
         def run(env: Env, to: int | None = None, later: list | None = None, over: tuple | None = None) -> None:
-            with answering(operation, "simulate", s.span):
-                try:
-                    operation.simulate(s, Context(site, env, to, later, over))
-                except Unwritten as e:
-                    raise _unfilled(site.event, str(e)) from None
-                except NotImplementedError as e:
-                    raise not_simulated(operation, s.span, str(e)) from None
+            try:
+                asked(operation, s, Context(site, env, to, later, over))
+            except Unwritten as e:
+                raise _unfilled(site.event, str(e)) from None
 
         site.run = run
         memory = [e for e in touched if not (root(e.place) is not None and root(e.place).id in names)]
@@ -328,53 +325,11 @@ def _is_empty(e: Expr) -> bool:
     return isinstance(e, Name) and e.id == "empty" and isinstance(getattr(e.type, "elem", None), State)
 
 
-def holds(x: Any) -> bool:
-    """A condition of who executes together, who must agree."""
+def holds(x: Any, test: Expr) -> bool:
+    """A condition of who executes together, who must agree. Raises CakeError where they do not."""
     if getattr(x, "size", 1) > 1:
         if bool(x.all()) != bool(x.any()):
-            raise CakeError(
-                *fail("runtime/not-simulated", "a condition that differs among threads that execute together is not simulated").diagnostics
-            )
+            why = "lanes of a warp would go different ways"
+            raise fail("runtime/not-simulated", "a condition that differs among threads that execute together is not simulated", test.span, why=why)
         return bool(x.flat[0])
     return bool(x)
-
-
-def tells_warps_apart(body: Block) -> bool:
-    """Whether warps of an instance may go ways of their own, or touch tiles of their own: each is then executed by itself."""
-    from cake_core.ir.flow import walk
-    from cake_core.ir.places import place_of
-    from cake_core.ir.visit import own_expressions
-
-    def differs(e: Expr | None) -> bool:
-        return (
-            isinstance(getattr(e, "type", None), Scalar) and e.type.level > Level.INSTANCE and not (isinstance(e, Name) and e.id.endswith("leader"))
-        )
-
-    def places(e: Any):
-        from dataclasses import fields
-
-        if isinstance(e, tuple):
-            for x in e:
-                yield from places(x)
-        elif isinstance(e, Expr):
-            t = e.type
-            if isinstance(t, Tile) and t.space != "frag" and t.shape and isinstance(getattr(root(e), "type", None), Tile):
-                yield e
-            for f in fields(e):
-                if f.name not in ("span", "type"):
-                    yield from places(getattr(e, f.name))
-
-    for s in walk(body):
-        if isinstance(s, If | While):
-            from cake_core.ir.flow import conjuncts
-
-            if any(differs(t) for t in conjuncts(s.test)):
-                return True
-        if isinstance(s, For) and any(map(differs, (s.lo, s.hi, s.words.get("step")))):
-            return True
-        for e in own_expressions(s):
-            for p in places(e):
-                where = place_of(p, root(p).type)
-                if any(differs(x) for x in (*where.slots, *(q.lo for q in where.parts))):
-                    return True
-    return False

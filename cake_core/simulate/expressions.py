@@ -120,7 +120,9 @@ class Expressions:
             return lambda env: np.arange(32)[None, :]
         if id in ("leader", "warp.leader"):
             raise self._not(e, f"'{id}' inside of another condition")
-        slot = self.site.room.slots.slot(id)
+        slot = self.site.room.slots.slots.get(id)
+        if slot is None:
+            raise self._not(e, f"'{id}'")
 
         def read(env: Env) -> Any:
             if (v := env[slot]) is None:

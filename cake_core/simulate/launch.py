@@ -24,8 +24,9 @@ from cake_core.machine.schedule import Order, Schedule
 from cake_core.machine.steps import Do, Doer
 from cake_core.machine.threads import Agent, Cluster, groups_of, numbered
 from cake_core.primitive.groups import warps_of
+from cake_core.simulate.apart import tells_warps_apart
 from cake_core.simulate.carrier import Job, Mover
-from cake_core.simulate.code import Writer, tells_warps_apart
+from cake_core.simulate.code import Writer
 from cake_core.simulate.context import Actor
 from cake_core.simulate.expressions import ACTOR, WARPS
 from cake_core.simulate.ledger import Ledger

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from cake_core.diagnostics import fail
+from cake_core.diagnostics import CakeError, fail
 from cake_core.frozen import thawed
 from cake_core.ir.build import lift
-from cake_core.ir.nodes import Call, Kernel, Name
+from cake_core.ir.nodes import Call, Kernel, Name, Op
 from cake_core.ir.plan import Plan
 from cake_core.ir.types import ELEMENTS, Tile
-from cake_core.machine.values import Names
+from cake_core.machine.values import MachineError, Names
 from cake_core.primitive import Distribution, Primitive
-from cake_core.primitive.asking import owner
+from cake_core.primitive.asking import FAULT, owner
 from cake_core.primitive.simulated import Simulated
 from cake_core.simulate.context import Context
-from cake_core.simulate.expressions import UNSIGNED, Bound, Compiled
+from cake_core.simulate.expressions import UNSIGNED, Bound, Compiled, Unwritten
 from cake_core.simulate.lanes import Holding, holding_of
 
 if TYPE_CHECKING:
@@ -80,8 +80,20 @@ class Room:
             raise fail("plugin/no-function", f"no plugin offers the function '{call.name}'", call.span)
         if not simulated(function):
             raise not_simulated(function, call.span)
-        simulate = function.simulate
-        return lambda env: simulate(call, Context(site, env))
+        return lambda env: asked(function, call, Context(site, env))
+
+
+def asked(primitive: Primitive, node: Call | Op, cx: Context) -> Any:
+    """What a primitive's `simulate` gives. Raises CakeError where it can't, or fails; what its expressions raise goes through."""
+    try:
+        return primitive.simulate(node, cx)
+    except (CakeError, MachineError, Unwritten, ZeroDivisionError):
+        raise
+    except NotImplementedError as error:
+        raise not_simulated(primitive, node.span, str(error)) from None
+    except Exception as error:
+        told = f"{owner(primitive)} failed in 'simulate': {type(error).__name__}: {error}"
+        raise fail("plugin/primitive-failed", told, node.span, why=FAULT) from error
 
 
 def simulated(primitive: Primitive) -> bool:

@@ -1,11 +1,14 @@
 """`cake run FILE --on sim`: what it takes, what it prints, how it ends."""
 
 import json
+import time
 
 import jsonschema
+import ml_dtypes
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from simulated_texts import KERNELS, derived, edited, without
+from simulated_texts import KERNELS, derived, edited, launch, without
 
 from cake_core.cli.app import app
 from cake_core.diagnostics.json import SCHEMA_FILE
@@ -120,3 +123,24 @@ def test_a_text_with_a_static_error_is_run_too(tmp_path):
     assert result.exit_code == 1
     assert "error[core/arrival-count]" in result.output
     assert "error[core/arrival-phase]" in result.output
+
+
+def test_a_primitive_that_fails_is_told_with_its_plugin(offered, monkeypatch):
+    monkeypatch.setattr(type(offered.operations["wgmma"]), "simulate", lambda self, op, cx: {}[op])
+    result = cake(GEMM, *SHAPE)
+    assert result.exit_code == 3
+    assert "error[plugin/primitive-failed]: 'wgmma' of" in result.output
+    assert "failed in 'simulate': KeyError" in result.output
+
+
+def test_one_cta_takes_a_fraction_of_a_second():
+    """A product of 128 x 256 at K = 512; the two CTAs of its cluster run together."""
+    text = GEMM.read_text(encoding="utf-8")
+    sizes = {"M": 256, "N": 256, "K": 512}
+    inputs = {n: np.ones((256, 512), ml_dtypes.bfloat16) for n in "AB"}
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        assert launch(text, sizes, inputs).found == []
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 1.0, "0.5 seconds each"
