@@ -67,6 +67,12 @@ def test_each_thread_has_a_stack_of_its_own(run):
     assert done.findings == [] and done["D"].tolist() == [n + 1000 if n % 4 == 1 else n for n in range(64)]
 
 
+def test_names_without_a_space(run):
+    """`[name]` of an instruction that names no space is the variable."""
+    done = run("st.u32 [depot+8], %r0;\nld.u32 %r1, [depot+8];\nld.u32 %r2, [counts+4];\nadd.u32 %r1, %r1, %r2;\nst.global.u32 [%d0], %r1;")
+    assert done.findings == [] and done["D"][:32].tolist() == [n + 6 for n in range(32)]
+
+
 @pytest.mark.parametrize(
     ("access", "code"),
     [

@@ -80,7 +80,7 @@ def _made(s: Statement, c: Coder, d: Operand | None, rest: list[Operand]) -> Ste
     a, *values = rest
     if len(values) != (2 if op == "cas" else 1) + bool(hint):
         raise c.unsupported(f"operands of '{s.opcode}'")
-    at, datas = c.address(a), [_data(c, v, kind, count) for v in values[: 2 if op == "cas" else 1]]
+    at, datas = c.address(a, generic=space == "generic"), [_data(c, v, kind, count) for v in values[: 2 if op == "cas" else 1]]
     size = count * np.dtype(TYPES[kind]).itemsize
     flushes = (op, kind) == ("add", "f32") and not noftz
     change = _change(c, op, kind)

@@ -61,6 +61,7 @@ def sub(s: Statement, c: Coder) -> Step:
 
 
 # --- carry: CC.CF of each thread -----------------------------------------------------------------------------------
+# A subtraction leaves and takes its borrow there, as the ISA says; what an addition adds that stands behind a subtraction is that borrow.
 
 
 def carry(lanes: Lanes) -> np.ndarray:

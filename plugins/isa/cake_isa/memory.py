@@ -51,7 +51,7 @@ def ld(s: Statement, c: Coder) -> Step:
     items = d.items if isinstance(d, Group) else (d,)
     if len(items) != count:
         raise c.unsupported(f"'{s.opcode}' into {len(items)} registers")
-    at, dtype = c.address(a), np.dtype(TYPES[kind])
+    at, dtype = c.address(a, generic=space == "generic"), np.dtype(TYPES[kind])
     size = count * dtype.itemsize
     if count == 1:
         to = c.result(items[0], kind)
@@ -88,7 +88,7 @@ def st(s: Statement, c: Coder) -> Step:
     items = b.items if isinstance(b, Group) else (b,)
     if len(items) != count:
         raise c.unsupported(f"'{s.opcode}' of {len(items)} registers")
-    at = c.address(a)
+    at = c.address(a, generic=space == "generic")
     if count == 1:
         x = c.source(items[0], kind)
         data = lambda lanes: bytes_of(x(lanes))
