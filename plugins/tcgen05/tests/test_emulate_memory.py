@@ -172,6 +172,13 @@ def test_allocations_that_are_none(begin, end, code, what):
     assert what in run.findings[0].message
 
 
+def test_addresses_without_a_space_are_generic():
+    begin = "  cvt.u64.u32 %d6, %r5;\n  cvta.shared.u64 %d6, %d6;\n  tcgen05.alloc.cta_group::1.sync.aligned.b32 [%d6], 64;"
+    body = ["  cvt.u64.u32 %d7, %r3;", "  cvta.shared.u64 %d7, %d7;", "  @%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d7];", WAIT]
+    run, _ = execute("\n".join(body), alloc=begin, dealloc=dealloc(64))
+    assert run.findings == []
+
+
 def test_what_is_freed_can_be_had_again():
     begin = f"{alloc(512)}\n  bar.warp.sync -1;\n  ld.shared.b32 %r4, [%r5];\n{dealloc(512)}\n{alloc(256)}\n{alloc(256)}"
     end = "  mov.u32 %r4, 0;\n" + dealloc(256) + "\n  mov.u32 %r4, 256;\n" + dealloc(256)

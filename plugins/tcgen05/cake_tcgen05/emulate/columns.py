@@ -128,7 +128,7 @@ def alloc(s: Statement, c: Coder) -> Step:
     """PTX ISA, tcgen05.alloc: blocks until there are so many columns; their address is written to shared memory."""
     _words(s, c, {"b32", "shared::cta"})
     group, generic = group_of(s, c), "shared::cta" not in s.words
-    to, size = c.address(s.operands[0]), c.source(s.operands[1], "u32")
+    to, size = c.address(s.operands[0], generic), c.source(s.operands[1], "u32")
     c.meets()
 
     def step(lanes: Lanes) -> Wait | None:

@@ -24,7 +24,8 @@ def commit(s: Statement, c: Coder) -> Step:
     if not {"mbarrier::arrive::one", "b64"} <= words or words - {"mbarrier::arrive::one", "b64", "shared::cluster", "multicast::cluster"}:
         raise c.unsupported(f"the words of '{s.opcode}'")
     group_of(s, c)
-    at, generic = c.address(s.operands[0]), "shared::cluster" not in words
+    generic = "shared::cluster" not in words
+    at = c.address(s.operands[0], generic)
     mask = c.source(s.operands[1], "b16") if "multicast::cluster" in words else None
     if len(s.operands) != (1 if mask is None else 2):
         raise c.unsupported(f"{len(s.operands)} operands")
