@@ -98,6 +98,16 @@ def uniform(test: Expr) -> bool:
     return all(_uniform(t) for t in conjuncts(test))
 
 
+def by_rank(test: Expr, facts: Facts, cta: int) -> bool | None:
+    """What a condition is in the CTA of this rank, by its rank alone; None: something else decides too."""
+    found = [folded(t, _ranks(facts, cta)) for t in conjuncts(test)]
+    return False if False in found else None if None in found else all(found)
+
+
+def _ranks(facts: Facts, cta: int) -> dict[str, int]:
+    return {f"cluster.{facts.axis}": cta} if facts.axis is not None else {}
+
+
 def level(*tests: Expr) -> Level:
     """Among which threads expressions may differ."""
     return max((_level(t) for e in tests for t in conjuncts(e)), default=Level.CTA)
@@ -162,7 +172,7 @@ class _Reader:
                 case Loop() | While():
                     self.block(node.body, (*region, n), counted)
                 case Branch():
-                    if (taken := self.decided(node.test)) is not None:
+                    if (taken := by_rank(node.test, self.facts, self.cta)) is not None:
                         self.block(node.then if taken else node.other, (*region, n), counted)
                         continue
                     inside = counted and uniform(node.test)
@@ -194,17 +204,8 @@ class _Reader:
             else:
                 self.values[s.name] = self.number(("variable", e.id, s.name))
 
-    def decided(self, test: Expr) -> bool | None:
-        """What a condition is in this CTA, by its rank alone."""
-        found = [folded(t, self.ranks) for t in conjuncts(test)]
-        return False if False in found else None if None in found else all(found)
-
-    @property
-    def ranks(self) -> dict[str, int]:
-        return {f"cluster.{self.facts.axis}": self.cta} if self.facts.axis is not None else {}
-
     def rank(self, cta: Expr) -> int | None:
-        found = folded(cta, self.ranks)
+        found = folded(cta, _ranks(self.facts, self.cta))
         return found if type(found) is int else None
 
     def add(self, amounts: Counter, n: int, cta: Expr | None, mask: int | None) -> None:

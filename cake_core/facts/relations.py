@@ -64,6 +64,7 @@ HAPPENS = (
     Column("loop", "loop", "the innermost loop around it", optional=True),
     Column("guarded", BOOL, "a branch stands around it"),
     _enum("apart", APART, "among whom a branch around it may be decided apart"),
+    Column("ctas", INT, "ranks in the cluster of the CTAs that may execute it: those of its role, without those that a branch around it leaves out by their rank alone", many=True),
     Column("loaded", BOOL, "a number in it is read from memory or made of such; of an event, also one that decides whether it runs"),
 )
 

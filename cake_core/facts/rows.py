@@ -11,7 +11,7 @@ from typing import Any
 
 from cake_core.architecture import Architecture
 from cake_core.effects import Fence, Free, GridOrder, Mode, Reserve
-from cake_core.facts.handoffs import hand_offs, level, named_meetings, threads, uniform
+from cake_core.facts.handoffs import by_rank, hand_offs, level, named_meetings, threads, uniform
 from cake_core.facts.loaded import Loaded
 from cake_core.facts.masked import made
 from cake_core.facts.relations import APART, RELATIONS
@@ -107,10 +107,11 @@ def rows_of(facts: Facts, arch: Architecture, registry) -> Rows:
     _roles(rows, registry)
     _memory(rows)
     order = _Order(rows)
-    order.block(facts.before, None, "before", _Around())
+    everyone = tuple(range(facts.cluster))
+    order.block(facts.before, None, "before", _Around(ctas=everyone))
     for role in facts.roles:
-        order.block(role.body, role, "role", _Around(names=Loaded.of(role.body)))
-    order.block(facts.after, None, "after", _Around())
+        order.block(role.body, role, "role", _Around(ctas=facts.ctas(role), names=Loaded.of(role.body)))
+    order.block(facts.after, None, "after", _Around(ctas=everyone))
     _hand_offs(rows)
     return rows
 
@@ -230,7 +231,7 @@ def _lies(b: Placed) -> dict[str, str | None]:
 @frozen
 class _Around:
     """What stands around a statement. `counted`: how many threads come there can be counted; `apart`: index in APART. `names`: of numbers
-    from memory; `loaded`: such a one decides whether the statement runs."""
+    from memory; `loaded`: such a one decides whether the statement runs. `ctas`: ranks of those that may come there."""
 
     loop: Row | None = None
     guarded: bool = False
@@ -238,6 +239,7 @@ class _Around:
     apart: int = 0
     names: Loaded = Loaded(frozenset())
     loaded: bool = False
+    ctas: tuple[int, ...] = ()
 
 
 @thawed
@@ -276,8 +278,9 @@ class _Order:
                     self.rows.add("branch", node.id, node.span, role=owner, loop=loop.id if loop else None, test=node.test, uniform=same)
                     loaded = around.loaded or around.names.holds(node.test)
                     inside = _Around(loop, True, around.counted and same, max(around.apart, level(node.test)), around.names, loaded)
-                    for arm in (node.then, node.other):
-                        self.block(arm, role, part, inside)
+                    for arm, other in ((node.then, False), (node.other, True)):
+                        there = tuple(c for c in around.ctas if by_rank(node.test, self.rows.facts, c) is not other)
+                        self.block(arm, role, part, replace(inside, ctas=there))
 
     def event(self, e: Event, role: RoleFacts | None, part: str, around: _Around) -> None:
         self.count += 1
@@ -293,6 +296,7 @@ class _Order:
             "loop": around.loop.id if around.loop else None,
             "guarded": around.guarded,
             "apart": APART[around.apart],
+            "ctas": around.ctas,
             "loaded": around.loaded or around.names.event(e),
         }
         remote = any(_remote(act) for act in e.acts)

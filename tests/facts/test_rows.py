@@ -153,6 +153,13 @@ def test_what_a_rank_decides_is_decided_for_each_cta(rows):
     assert [s for s, *_ in _by_rank(rows, *chosen)] == [0, 0, 1, 1], "arms that something else chooses are two"
 
 
+def test_who_may_come_to_a_statement_is_told_by_rank(rows):
+    body = ("mbarrier.wait full[0] parity 0", "if cluster.m == 0 {", "mbarrier.wait full[1] parity 0", "} else {", "if N > 3 {", "warp.sync", "}", "}")
+    found = rows(derived(*body, head="  cluster m = 2\n"))
+    assert [w["ctas"] for w in records(found, "wait") if w["role"] == "load"] == [[0, 1], [0]]
+    assert [m["ctas"] for m in records(found, "meet") if m["role"] == "load"] == [[1]]
+
+
 def test_a_rank_that_the_text_does_not_tell_is_none(rows):
     assert _by_rank(rows, "if leader {", "mbarrier.arrive full[0] at N % 2", "}") == [(0, 0, None, 0, 0), (0, 1, None, 0, 0)]
     assert _by_rank(rows, "if N % 2 == cluster.m {", "if leader {", "mbarrier.arrive full[0] at 1 - cluster.m", "}", "}")[0][2] == 1

@@ -14,7 +14,7 @@ kernel of_two(N: i32)
   cluster.sync
   let tmem_base = load(tmem_at[0], by = 4)
   role idle: 1 warp at 1 on pair {
-    if N > 2 { warp.sync }
+    if cluster.m == 0 { warp.sync }
   }
   cluster.sync
   if warp == 0 {
