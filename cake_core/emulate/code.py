@@ -69,7 +69,7 @@ class Coder:
         emulates: Mapping[str, Emulated],
         symbols: Mapping[str, int],
         variables: Mapping[str, int],
-        watched: frozenset = frozenset(),
+        earlier: Coder | None = None,
     ) -> None:
         self.entry, self.emulates, self.symbols, self.variables = entry, emulates, symbols, variables
         self.places: dict[str, tuple[int, int]] = {}  # register: (width, row)
@@ -100,7 +100,10 @@ class Coder:
         self.statement: Statement | None = None
         self.held: frozenset[tuple[int, int]] = frozenset()  # registers that engines may have, and the lines that give them
         self.holders: set[int] = set()
-        self.watched = watched
+        self.steps: dict[int, tuple[Step, bool]] = {}  # by the statement's identity
+        self.earlier, self.watched = earlier, frozenset()
+        if earlier is not None:  # the same kernel once more, with an eye on the registers that engines have
+            self.watched, self.holders, self.views, self.fenced = earlier.held, earlier.holders, earlier.views, earlier.fenced
         self._meets: Callable[[Lanes], np.ndarray] | int | None | bool = False
         self._without_ended = False
         self.found: dict[str, Emulated] = {}
@@ -320,6 +323,12 @@ class Coder:
 
     def step(self, s: Statement) -> tuple[Step, bool]:
         """The step of a statement, and whether it may wait. Raises Unsupported."""
+        if self.earlier is not None and self.watched.isdisjoint(self.places.get(r) for r in s.registers):
+            return self.earlier.steps[id(s)]
+        made = self.steps[id(s)] = self._step(s)
+        return made
+
+    def _step(self, s: Statement) -> tuple[Step, bool]:
         self.statement, self._meets = s, False
         emulated = self.emulated(s.opcode)
         if emulated is None:
@@ -371,11 +380,7 @@ def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[st
     PtxSyntaxError."""
     coder = Coder(entry, emulates, symbols, variables)
     made = _made(entry, coder)
-    if coder.held:  # once more, with an eye on the registers that engines have
-        watching = Coder(entry, emulates, symbols, variables, coder.held)
-        watching.holders = coder.holders
-        made = _made(entry, watching)
-    return made
+    return _made(entry, Coder(entry, emulates, symbols, variables, coder)) if coder.held else made
 
 
 def _made(entry: Entry, coder: Coder) -> Code:
