@@ -34,6 +34,13 @@ def _refilled(rows: Rows) -> bool:
     return any(b in by_threads for b, proxy, mode in touched if proxy != "generic" and mode == "write")
 
 
+def _loaded_beside_writes(rows: Rows) -> bool:
+    """A number from memory says where a tensor is touched, or whether, that is written."""
+    touched = [r for r in rows["access"] if r["space"] == "global"]
+    written = {r["buffer"] for r in touched if r["mode"] == "write"}
+    return any(r["buffer"] in written and (r["loaded"] or rows.find("event", r["event"])["loaded"]) for r in touched)
+
+
 def _shares(rows: Rows) -> bool:
     return any(r["alias"] for r in rows["buffer"])
 
@@ -60,6 +67,7 @@ CATEGORIES = (
         False,
         lambda rows: any(r["space"] == "global" and r["mode"] == "write" and rows.find("event", r["event"])["loaded"] for r in rows["access"]),
     ),
+    Category("order in a CTA of what touches global memory, where numbers from memory decide", False, _loaded_beside_writes),
     Category("bounds of indices that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["access"])),
     Category("overflow of numbers that are read from memory", False, lambda rows: any(r["loaded"] for r in rows["event"])),
     Category("that loops end which go by what they read", False, lambda rows: any(not ends(w) for w in _whiles(rows))),

@@ -84,7 +84,7 @@ def stops_of(agent: Agent, lanes: bool) -> list[Stop]:
                     if (every, step.a) in groups and (step.all or not every):
                         groups[every, step.a].append([])
                 committed[step.a] = committed.get(step.a, 0) + 1
-            case Do.CONVERGE:
+            case Do.CONVERGE if step.all:  # one lane alone meets no one
                 now, behind = now + behind, []
         seen = step.do in SEEN or step.do in (Do.COMMIT, Do.DRAIN) and step.a in agent.collective
         if seen:
@@ -230,6 +230,7 @@ class Search:
                 if all(self._committed(k, pos[k], step.a) >= done for k in self.fellows[i]):
                     yield (i, step), (moved, phases, flights, arrivals, over, met)
             case Do.MEET if not step.c:
+                self._converged(i, step, state)
                 if any(m[0] == step.a and m[1] == i for m in met):
                     self._fatal(Kind.NAMED, "the same threads come twice in one generation", i, step, state)
                 gone = tuple(sorted((*met, (step.a, i, pos[i]))))
@@ -259,6 +260,8 @@ class Search:
             if p < len(self.stops[i]) and (s := self.stops[i][p].step).do is Do.MEET and s.c:
                 standing.setdefault(s.a, []).append(i)
         for key, who in standing.items():
+            for i in who:
+                self._converged(i, self.stops[i][pos[i]].step, state)
             before = [m for m in met if m[0] == key]
             steps = [self.stops[i][pos[i]].step for i in who]
             wanted = {s.b for s in steps} | {self.stops[m[1]][m[2]].step.b for m in before}
@@ -270,6 +273,10 @@ class Search:
             if come == steps[0].b:
                 moved = tuple(p + 1 if i in who else p for i, p in enumerate(pos))
                 yield (who[-1], steps[-1]), (moved, phases, flights, arrivals, over, tuple(m for m in met if m[0] != key))
+
+    def _converged(self, i: int, step: Step, state: State) -> None:
+        if step.event is not None and not step.all:
+            self._fatal(Kind.NAMED, f"one lane of a warp comes to barrier {step.a} alone, and waits for lanes that never come", i, step, state)
 
     # --- what is asked of a state ------------------------------------------------------------------------------------
 

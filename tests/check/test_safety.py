@@ -177,6 +177,8 @@ def test_only_what_a_kernel_has_stands_in_its_manifest():
     assert built(data).manifest.unproved == ("bounds of indices that are read from memory", "overflow of numbers that are read from memory")
     work = RIGHT.replace("kernel k(R: i32,", "kernel k(R: i32, W: workspace i32[R],")
     assert built(work).manifest.unproved == ("what workspaces hold at the end",)
+    where = RIGHT.replace("kernel k(R: i32,", "kernel k(R: i32, P: in i32[R],").replace("store Y[r, ", "store Y[load(P[r], by = 4), ")
+    assert where != RIGHT and "order in a CTA of what touches global memory, where numbers from memory decide" in built(where).manifest.unproved
     loop = RIGHT.replace("      n = n + 1", "      n = n + 1\n      var k = 0\n      while k < R {\n        k = k + 1\n      }")
     assert built(loop).manifest.unproved == ()
     assert built(loop.replace("k = k + 1", "k = k * 2 + 1")).manifest.unproved == ("that loops end which go by what they read",)

@@ -1,11 +1,15 @@
 """A CTA that leaves early, on texts of two CTAs of which one does less."""
 
+import math
 from pathlib import Path
 
 import pytest
 from machine_texts import derived, read
 
 from cake_core.machine import Kind, Scenario, explore
+from cake_core.machine.states import Search
+from cake_core.machine.threads import cluster_of
+from cake_core.machine.worlds import worlds
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = """cake 1 derived
@@ -87,6 +91,10 @@ kernel lone(N: i32)
 }}
 """
     assert set(explore(read(made), Scenario({"N": 1})).found) == kinds
+    if sync != "warp.sync":  # which no other warp can tell
+        (world,) = worlds(read(made), Scenario({"N": 1}), 0)
+        search = Search(cluster_of(read(made), world), 1000, math.inf, False)
+        assert {f.kind for f in search.run()} == kinds, "the search of all interleavings, by itself"
 
 
 def test_an_engine_s_arrival_that_no_one_waits_for_is_on_its_way_at_the_end():

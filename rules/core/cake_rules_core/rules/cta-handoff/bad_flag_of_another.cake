@@ -1,5 +1,5 @@
 cake 1 derived
-kernel owner(R: i32, X: in f32[3, R, 256], W: inout f32[2, R, 256], F: inout i32[2, R], Y: out f32[R, 256])
+kernel owner(R: i32, X: in f32[3, R, 256], W: inout f32[2, R, 256], F: workspace i32[2, R], Y: out f32[R, 256])
   require 1 <= R, R <= 65536
   target sm90
 {
