@@ -116,10 +116,11 @@ def checked_schedule(context, parameter, value: str) -> str:
     help="Whose turn it is on 'cpu' and 'sim': round-robin, random:SEED or adversarial.",
 )
 @click.option("--trace", metavar="FILE", help="Write what warps, engines and barriers do, for viewers of traces; with --on cpu and one --shape.")
+@click.option("--break", "breaks", multiple=True, metavar="LABEL", help="With --on sim: print registers, memory and barriers in front of `@LABEL`; may be repeated.")
 @run_options
 @format_options
 def command(
-    target, on, schedule, trace, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, locked, format, as_json
+    target, on, schedule, trace, breaks, shapes, if_available, seed, device, reference, arch, kernel, settings, allowed, ptxas, locked, format, as_json
 ) -> int:
     """Run a kernel and compare its outputs with the reference.
 
@@ -131,11 +132,13 @@ def command(
     format = chosen_format(format, as_json)
     if trace is not None and (on != "cpu" or len(shapes) != 1):
         raise click.UsageError("a trace is of one run on the CPU: --trace goes with --on cpu and one --shape")
+    if breaks and on != "sim":
+        raise click.UsageError("--break goes with --on sim: machine code has no labels")
     found: list[Diagnostic] = []
     if on == "sim":
         from cake_core.cli.simulated import run_text
 
-        return run_text(target, schedule, shapes, seed, reference, (arch, kernel, settings, locked), format)
+        return run_text(target, schedule, shapes, seed, reference, (arch, kernel, settings, locked), format, breaks)
     if on == "cpu":
         from cake_core.cli.emulated import run_emulated
 

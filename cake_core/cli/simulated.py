@@ -19,13 +19,18 @@ from cake_core.cli.output import MACHINE, print_findings, progress, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic
 
 
-def run_text(target: str, schedule: str, shapes: tuple[str, ...], seed: int, reference: str | None, built: tuple, format: str) -> int:
-    """Build a text without proving it, simulate it on each shape, compare and report. `built`: arch, kernel, settings, locked."""
+def run_text(
+    target: str, schedule: str, shapes: tuple[str, ...], seed: int, reference: str | None, built: tuple, format: str, breaks: tuple[str, ...] = ()
+) -> int:
+    """Build a text without proving it, simulate it on each shape, compare and report. `built`: arch, kernel, settings, locked; `breaks`: labels at
+    which to print what is where."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads cost more than tiles of this size take
     from cake_core import artifact
     from cake_core.cli.reports import show_run
     from cake_core.cli.run import parse_shape
 
+    if breaks and format in MACHINE:
+        raise click.UsageError(f"--break prints text, and --format {format} would write to stdout too")
     if os.path.isdir(target):
         raise click.UsageError("'--on sim' takes a text: an artifact holds machine code")
     if reference and not os.path.isfile(reference):
@@ -37,12 +42,13 @@ def run_text(target: str, schedule: str, shapes: tuple[str, ...], seed: int, ref
         source = read_source(target)
         sources[source.name] = source
         made = _built(source, *built, quiet=format in MACHINE)
+        watch = _printer(made, breaks)
         beside = Path(target).with_suffix(".py")
         companion = Path(reference) if reference else beside if target != "-" and beside.is_file() else None
         with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
             folder = Path(scratch, made.manifest.kernel)
             artifact.write(folder, made.files)
-            result = replace(simulated(made, folder, companion, wanted, seed, schedule, found), artifact=target)
+            result = replace(simulated(made, folder, companion, wanted, seed, schedule, found, watch), artifact=target)
     except CakeError as error:
         print_findings([*found, *error.diagnostics], sources, format)
         return exits.code_of(error.diagnostics)
@@ -51,6 +57,18 @@ def run_text(target: str, schedule: str, shapes: tuple[str, ...], seed: int, ref
     if format not in MACHINE:
         show_run(result)
     return exits.code_of(findings) or (exits.CLEAN if result.ok else exits.FINDINGS)
+
+
+def _printer(made, breaks: tuple[str, ...]):
+    """What prints at labels; None without any."""
+    from cake_core.cli.stops import Printer
+    from cake_core.simulate import labels_of
+
+    known = labels_of(made.typed)
+    if missing := [b for b in breaks if b not in known]:
+        there = f"its labels are {', '.join(known)}" if known else "it has no labels: write `@name` in front of a statement"
+        raise click.BadParameter(f"the derived form has no label '{missing[0]}'; {there}", param_hint="--break")
+    return Printer(breaks) if breaks else None
 
 
 def _built(source, arch, kernel, settings, locked: bool, quiet: bool):
@@ -66,7 +84,7 @@ def _built(source, arch, kernel, settings, locked: bool, quiet: bool):
     return replace(made, manifest=said, files={**made.files, "manifest.json": said.to_json().encode()})
 
 
-def simulated(made, folder: Path, companion: Path | None, shapes: list[dict] | None, seed: int, schedule: str, found: list[Diagnostic]):
+def simulated(made, folder: Path, companion: Path | None, shapes: list[dict] | None, seed: int, schedule: str, found: list[Diagnostic], watch=None):
     """The report of `run_artifact`, with the simulator for a device; its findings go to `found`."""
     from cake_core.machine import MachineError
     from cake_core.runtime import driver
@@ -74,7 +92,7 @@ def simulated(made, folder: Path, companion: Path | None, shapes: list[dict] | N
     from cake_core.simulate import Plot, Simulator, diagnostic
 
     name, _, number = schedule.partition(":")
-    simulator = Simulator.of(made.typed, registry(), made.arch)
+    simulator = Simulator.of(made.typed, registry(), made.arch, watch)
     told: list[str] = []
 
     def launch(params: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:

@@ -55,6 +55,10 @@ class Here:
         return e.value if isinstance(e, Int) else None
 
 
+#: Called with the label of a statement that is about to be executed, with where it stands and the environment.
+Watch = Callable[[str, Site, list], None]
+
+
 class Writer:
     """Writes the code of one role, or of what stands outside of roles. `warps`: of an instance; `sites`: of asynchronous operations, by the number
     of their event."""
@@ -67,6 +71,7 @@ class Writer:
         self.code = self.coder.code
         self.sites: dict[int, Site] = {}
         self.numbers = [0]
+        self.watch: Watch | None = None
 
     def write(self, body: Block, names: dict[str, Bound]) -> None:
         """`names`: what is bound around; bound names are added to it."""
@@ -79,6 +84,8 @@ class Writer:
             self.statement(s, inner, by, warp)
 
     def statement(self, s: Stmt, names: dict[str, Bound], by: By, warp: int | None) -> None:
+        if s.label is not None and self.watch is not None:
+            self._stop(s, names, by, warp)
         match s:
             case Declare():
                 self._declare(s, names)
@@ -98,6 +105,12 @@ class Writer:
                 self._operation(s, names, by, warp)
             case _:
                 raise fail("runtime/not-simulated", f"'{type(s).__name__.lower()}' is not simulated", s.span)
+
+    def _stop(self, s: Stmt, names: dict[str, Bound], by: By, warp: int | None) -> None:
+        """Show the instance's first warp to who watches, in front of a statement."""
+        site = Site(self.room, dict(names), tuple(self.coder.loops), Event(0, s.label, by, warp, (), (), s.span))
+        who, label, watch = Event(0, s.label, By.LEADER, warp, (), (), s.span), s.label, self.watch
+        self.code.append(("do", who, lambda env: watch(label, site, env)))
 
     # --- events ----------------------------------------------------------------------------------------------------
 

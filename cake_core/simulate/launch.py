@@ -26,7 +26,7 @@ from cake_core.machine.threads import Agent, Cluster, groups_of, numbered
 from cake_core.primitive.groups import warps_of
 from cake_core.simulate.apart import tells_warps_apart
 from cake_core.simulate.carrier import Job, Mover
-from cake_core.simulate.code import Writer
+from cake_core.simulate.code import Watch, Writer
 from cake_core.simulate.context import Actor
 from cake_core.simulate.expressions import ACTOR, WARPS
 from cake_core.simulate.ledger import Ledger
@@ -85,8 +85,8 @@ class Simulator:
     ordering: bool
 
     @staticmethod
-    def of(typed: Kernel, registry: Any, arch: Architecture) -> Simulator:
-        """Raises CakeError where something of the kernel is not simulated."""
+    def of(typed: Kernel, registry: Any, arch: Architecture, watch: Watch | None = None) -> Simulator:
+        """`watch`: called at statements with a label. Raises CakeError where something of the kernel is not simulated."""
         facts = facts_of(typed, registry, arch)
         plan = read_plan(typed, warps_of(typed, registry), registry.spaces)
         reader = Reader(typed, registry, plan, {})
@@ -102,7 +102,7 @@ class Simulator:
 
         def writer(role: Role | None, warps: int, body) -> Writer:
             made = Writer(room, facts, places, reader.scope(role, {}), warps, body)
-            made.numbers = numbers
+            made.numbers, made.watch = numbers, watch
             return made
 
         before = writer(None, plan.warps, facts.before)

@@ -144,3 +144,28 @@ def test_one_cta_takes_a_fraction_of_a_second():
         assert launch(text, sizes, inputs).found == []
         seconds.append(time.process_time() - start)
     assert min(seconds) < 1.0, "0.5 seconds each"
+
+
+def labelled(tmp_path):
+    path = tmp_path / "labelled.cake"
+    path.write_text(edited(GEMM.read_text(encoding="utf-8"), "wgmma.wait 0", "@done wgmma.wait 0"), encoding="utf-8")
+    return path
+
+
+def test_what_is_where_at_a_label(tmp_path):
+    result = cake(labelled(tmp_path), "--reference", GEMM.with_suffix(".py"), "--shape", "M=128,N=256,K=128", "--break", "done")
+    assert result.exit_code == 0, result.output
+    first, *rest = result.output.split("@done: ")[1:]
+    assert [x.split("\n")[0] for x in (first, *rest)] == [f"math[{i}] of CTA {c} t_i=0" for c in (0, 1) for i in (0, 1)]
+    words = " ".join(first.split())
+    assert "ab_wait 2 " in words
+    assert "acc f32[64, 256] [" in words
+    assert "a[2] bf16[128, 64], nothing written" in words
+    assert "ab_full[1] in phase 1, short of 1 arrival ab_full[2] in phase 0" in words
+
+
+def test_a_label_that_is_not_there(tmp_path):
+    result = cake(labelled(tmp_path), "--break", "dome")
+    assert result.exit_code == 2
+    assert "no label 'dome'; its labels are done" in result.output
+    assert "--break prints text" in cake(labelled(tmp_path), "--break", "done", "--json").output
