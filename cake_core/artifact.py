@@ -14,13 +14,13 @@ Formulas (grid, extents, checks) are JSON trees: a number, a parameter name, or 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import asdict, field
 from pathlib import Path
 
 from cake_core.frozen import frozen
+from cake_core.sha256 import sha256 as hashed
 
 SCHEMA = 1
 
@@ -205,7 +205,7 @@ class Manifest:
 
 
 def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return hashed(data).hexdigest()
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:

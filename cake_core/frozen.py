@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from typing import dataclass_transform
 
@@ -143,21 +143,21 @@ _STATE = {"__getstate__": _get_state, "__setstate__": _set_state}
 
 def _first_init(cls: type) -> Callable:
     """`__init__` of the first objects: by a loop over the fields. What that can't do is left to the compiled one, errors too."""
-    made = 0
+    made, known = 0, ()
 
     def __init__(self, *args, **given):
-        nonlocal made
+        nonlocal made, known
         made += 1
-        if made > FEW or not _filled(self, cls, args, given):
+        known = known or fields(cls)
+        if made > FEW or not _filled(self, cls, known, args, given):
             cls.__init__ = compiled = _init(cls)
             compiled(self, *args, **given)
 
     return __init__
 
 
-def _filled(self, cls: type, args: tuple, given: dict) -> bool:
+def _filled(self, cls: type, all_fields: tuple[Field, ...], args: tuple, given: dict) -> bool:
     """Whether the arguments are right, and the object is made of them."""
-    all_fields = fields(cls)
     values = dict(zip((f.name for f in all_fields if f.init and not f.kw_only), args, strict=False))
     if len(values) < len(args) or values.keys() & given.keys():
         return False

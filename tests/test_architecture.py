@@ -28,7 +28,7 @@ FLOORS = (
     ("ir", "ptx"),
     ("diagnostics", "artifact", "trace"),
     ("source",),
-    ("frozen", "smt"),
+    ("frozen", "sha256", "smt"),
 )
 FLOOR = {room: len(FLOORS) - number for number, rooms in enumerate(FLOORS) for room in rooms}
 

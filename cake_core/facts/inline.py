@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 
 from cake_core.ir.build import binary
 from cake_core.ir.nodes import Binary, Call, Expr, Name
@@ -20,14 +21,23 @@ def inline(e, env: Env):
             x, y = inline(a, env), inline(b, env)
             return e if x is a and y is b else replace(binary(op, x, y), span=e.span, type=e.type)
         case tuple():
-            return tuple(inline(x, env) for x in e)
-    if not is_dataclass(e):
-        return e
+            return _same_or([inline(x, env) for x in e], e)
     changed = {}
-    for f in fields(e):
-        if f.name not in ("span", "type", "function") and (new := inline(old := getattr(e, f.name), env)) is not old:
-            changed[f.name] = new
+    for name in _parts(e.__class__):
+        if (new := inline(old := getattr(e, name), env)) is not old:
+            changed[name] = new
     return replace(e, **changed) if changed else e
+
+
+def _same_or(new: list, old: tuple) -> tuple:
+    """The old one, if nothing in it is new."""
+    return old if all(a is b for a, b in zip(new, old, strict=True)) else tuple(new)
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The fields that hold expressions, or what is made of some; none of what is no dataclass."""
+    return tuple(f.name for f in fields(kind) if f.name not in ("span", "type", "function")) if is_dataclass(kind) else ()
 
 
 def calls_in(e) -> Iterator[Call]:
@@ -37,10 +47,9 @@ def calls_in(e) -> Iterator[Call]:
     if isinstance(e, tuple):
         for x in e:
             yield from calls_in(x)
-    elif is_dataclass(e):
-        for f in fields(e):
-            if f.name not in ("span", "type", "function"):
-                yield from calls_in(getattr(e, f.name))
+    else:
+        for name in _parts(e.__class__):
+            yield from calls_in(getattr(e, name))
 
 
 def swapped(e, by: dict[int, Expr]):
@@ -48,11 +57,9 @@ def swapped(e, by: dict[int, Expr]):
     if id(e) in by:
         return by[id(e)]
     if isinstance(e, tuple):
-        return tuple(swapped(x, by) for x in e)
-    if not is_dataclass(e) or not by:
-        return e
+        return _same_or([swapped(x, by) for x in e], e)
     changed = {}
-    for f in fields(e):
-        if f.name not in ("span", "type", "function") and (new := swapped(old := getattr(e, f.name), by)) is not old:
-            changed[f.name] = new
+    for name in _parts(e.__class__) if by else ():
+        if (new := swapped(old := getattr(e, name), by)) is not old:
+            changed[name] = new
     return replace(e, **changed) if changed else e

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import All, Attr, Expr, Index, Int, Name, Slice
@@ -76,9 +77,13 @@ def names(node) -> Iterator[Name]:
         for x in node:
             yield from names(x)
     elif isinstance(node, Expr):
-        for f in fields(node):
-            if f.name not in ("span", "type"):
-                yield from names(getattr(node, f.name))
+        for part in _parts(node.__class__):
+            yield from names(getattr(node, part))
+
+
+@cache
+def _parts(kind: type[Expr]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("span", "type"))
 
 
 def fragments_in(expr: Expr) -> tuple[Name, ...]:

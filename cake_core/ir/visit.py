@@ -74,6 +74,10 @@ def _expressions(x) -> Iterator[Expr]:
         for y in x:
             yield from _expressions(y)
     elif isinstance(x, Node) and not isinstance(x, Stmt):
-        for f in fields(x):
-            if f.name != "span":
-                yield from _expressions(getattr(x, f.name))
+        for name in _all_parts(x.__class__):
+            yield from _expressions(getattr(x, name))
+
+
+@cache
+def _all_parts(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "span")

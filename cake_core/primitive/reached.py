@@ -49,18 +49,30 @@ def _differs(
     """The first element that is read elsewhere, where it lies and where it would be read. `panel`: bytes from one column panel of the buffer to the
     next; `behind`: columns of a panel in front of the tile."""
     columns = swizzle // size
-    for e in range(rows):
-        for k in range(STEP // size):
-            at = first[0] + e, first[1] + k
-            if k_major:
-                there = e // ROWS * said.stride + e % ROWS * swizzle + k * size
-            else:
-                there = e * size // swizzle * said.leading + k // ROWS * said.stride + k % ROWS * swizzle + e * size % swizzle
-            row, column = at if k_major else at[::-1]
-            column += behind
-            here = column // columns * panel + row * swizzle + column % columns * size - behind * size
-            if offset + there != here:
-                return at, here, offset + there
+
+    def row(n: int) -> int:
+        return n * swizzle
+
+    def column(n: int) -> int:
+        return (n + behind) // columns * panel + (n + behind) % columns * size - behind * size
+
+    # Where an element lies, and where it is read, is a sum of what M or N says and what K says.
+    if k_major:
+        lies_e, lies_k = row, column
+        read_e = [e // ROWS * said.stride + e % ROWS * swizzle for e in range(rows)]
+        read_k = [k * size for k in range(STEP // size)]
+    else:
+        lies_e, lies_k = column, row
+        read_e = [e * size // swizzle * said.leading + e * size % swizzle for e in range(rows)]
+        read_k = [k // ROWS * said.stride + k % ROWS * swizzle for k in range(STEP // size)]
+    by_e = [(lies_e(first[0] + e), offset + read) for e, read in enumerate(read_e)]
+    by_k = [(lies_k(first[1] + k), read) for k, read in enumerate(read_k)]
+    if {read - lies for lies, read in by_e} == {by_e[0][1] - by_e[0][0]} and {lies - read for lies, read in by_k} == {by_e[0][1] - by_e[0][0]}:
+        return None
+    for e, (lies, read) in enumerate(by_e):
+        for k, (more, further) in enumerate(by_k):
+            if lies + more != read + further:
+                return (first[0] + e, first[1] + k), lies + more, read + further
     return None
 
 

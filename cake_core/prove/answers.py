@@ -28,6 +28,7 @@ from cake_core.prove.states import (
     lagging,
     landing,
     may_lag,
+    orders,
     received,
     stale,
     together,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from cake_core.prove.executed import Executed
     from cake_core.prove.replay import Replays
 from cake_core.source import Span
+
+#: In the place of a row: what is asked of the ends of all runs.
+END = "end"
 
 
 @thawed
@@ -95,7 +99,7 @@ class Answers:
         if "before" in (a.site.part, b.site.part):
             apart = bool(conditions) and not may_share(self.rows.facts, a.site.act.region, b.site.act.region)
             return PROVED if apart else setup.ordered(self.rows.facts, a, b)
-        return self._after_deadlock(lambda cuts: self._pairs(cuts, a, b, bool(conditions), _orders))
+        return self._after_deadlock(lambda cuts: self._pairs(cuts, a, b, bool(conditions), orders))
 
     def completes(self, access: Row, before: Row, given: Conditions = ()) -> Answer:
         conditions = _named(given)
@@ -127,21 +131,9 @@ class Answers:
         if given:
             return unknown("ends under conditions")
 
-        def ask(cuts: Cuts) -> Iterator[Answer]:
-            asked = set()
-            for row in self.rows["access"]:
-                if row.site.part != "before":
-                    for use in self._uses(cuts, row):
-                        if not _new(asked, cuts, (use.key,), (use.cta,), row.id, use.site.number):
-                            continue
-                        if use.asynchronous and use.access.region.memory in ("shared", "tensor"):
-                            yield self._told(in_flight(cuts, use), self._telling.left, use)
-            for b in cuts.protocol.barriers.values():
-                for stream in b.arrivals:
-                    if stream.engine is not None and _new(asked, cuts, (stream.agent.key,), (b.cta,), b.name, stream.key):
-                        yield self._told(arriving(cuts, b, stream), self._telling.arriving, b, stream)
-
-        answer = self._after_deadlock(lambda cuts: self._worst(ask(cuts)))
+        if self._known_at_once(END):
+            return PROVED
+        answer = self._after_deadlock(lambda cuts: self._worst(self._ends(cuts)))
         if answer.outside and self._executed is not None:
             return self._executed.drained() or answer
         return answer
@@ -168,7 +160,7 @@ class Answers:
             mine = self._traced[name]
             smt.use(mine._cuts.context)  # its terms are no others'
             try:
-                return mine._pairs(mine._cuts, a, b, True, _orders)
+                return mine._pairs(mine._cuts, a, b, True, orders)
             finally:
                 smt.use(cuts.context)
 
@@ -201,12 +193,12 @@ class Answers:
         """The same where another process asks whether the kernel can hang."""
         self._asked(self._sweep)
 
-    def _known_at_once(self, *rows: Row) -> bool:
+    def _known_at_once(self, *rows: Row | str) -> bool:
         """Whether the first sweep over all that is commonly asked settled this."""
         if self._swept is None:
             self._swept = set()
             self._after_deadlock(self._sweep)
-        known = tuple(sorted(r.id for r in rows)) in self._swept
+        known = tuple(sorted(r if isinstance(r, str) else r.id for r in rows)) in self._swept
         if known and (effort := asked()) is not None:
             effort.by(SOLVER)
         return known
@@ -245,10 +237,11 @@ class Answers:
         touching = [r for r in self.rows["access"] if r.site.part == "role" and r.site.act.region.memory in ("shared", "tensor")]
         for a, b in itertools.combinations_with_replacement(touching, 2):
             if Mode.WRITE in (a.site.act.mode, b.site.act.mode) and may_share(cuts.facts, a.site.act.region, b.site.act.region):
-                yield tuple(sorted((a.id, b.id))), lambda a=a, b=b: self._pairs(cuts, a, b, True, _orders)
+                yield tuple(sorted((a.id, b.id))), lambda a=a, b=b: self._pairs(cuts, a, b, True, orders)
         for r in touching:
             if r.site.act.mode is Mode.READ or r.site.act.atomic:
                 yield (r.id,), lambda r=r: list(self._unwritten(cuts, r))
+        yield (END,), lambda: list(self._ends(cuts))
 
     # --- questions -------------------------------------------------------------------------------------------------
 
@@ -259,6 +252,20 @@ class Answers:
             for site in self._sites(cuts, before):
                 if use.asynchronous and _new(asked, cuts, (use.key, site.agent.key), (use.cta,), use.site.number, site.number):
                     yield self._told(incomplete(cuts, use, site), self._telling.started, use, site)
+
+    def _ends(self, cuts: Cuts) -> Iterator[Answer]:
+        asked = set()
+        for row in self.rows["access"]:
+            if row.site.part != "before":
+                for use in self._uses(cuts, row):
+                    if not _new(asked, cuts, (use.key,), (use.cta,), row.id, use.site.number):
+                        continue
+                    if use.asynchronous and use.access.region.memory in ("shared", "tensor"):
+                        yield self._told(in_flight(cuts, use), self._telling.left, use)
+        for b in cuts.protocol.barriers.values():
+            for stream in b.arrivals:
+                if stream.engine is not None and _new(asked, cuts, (stream.agent.key,), (b.cta,), b.name, stream.key):
+                    yield self._told(arriving(cuts, b, stream), self._telling.arriving, b, stream)
 
     def _unwritten(self, cuts: Cuts, access: Row) -> Iterator[Answer]:
         written = [r for r in self.rows["access"] if r["buffer"] == access["buffer"] and r["mode"] == "write" and r.site.part == "role"]
@@ -277,7 +284,7 @@ class Answers:
     def _races(self, cuts: Cuts, a: Row, b: Row) -> bool:
         if self._known_at_once(a, b):
             return False
-        return self._pairs(cuts, a, b, True, _orders).standing is Standing.VIOLATED
+        return self._pairs(cuts, a, b, True, orders).standing is Standing.VIOLATED
 
     def _pairs(self, cuts: Cuts, a: Row, b: Row, same_bytes: bool, orders: Callable[[Use, Use], Iterable[tuple[Use, Use]]]) -> Answer:
         if a.site.act.region.memory not in ("shared", "tensor") and a.site.act.region.name not in cuts.facts.buffers:
@@ -411,14 +418,6 @@ class Answers:
 
     def _sites(self, cuts: Cuts, row: Row) -> list[Site]:
         return [s for run in cuts.protocol.runs.values() for s in run.sites if s.event is row.site.event]
-
-
-def _orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
-    """Which begins while the other may run: each may begin while an asynchronous one runs, and two that are over at once meet at their places."""
-    if y.asynchronous or not x.asynchronous or may_lag(x, y):
-        yield x, y
-    if x is not y and (x.asynchronous or may_lag(y, x)):
-        yield y, x
 
 
 def _accesses(*rows: Row) -> bool:

@@ -7,7 +7,6 @@ written, is no cache, and never an error.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from contextlib import suppress
@@ -17,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cake_core.frozen import thawed
+from cake_core.sha256 import sha256
 
 #: Kernels that are kept; the oldest go first.
 MOST = 512
@@ -34,7 +34,7 @@ def folder() -> Path | None:
 @cache
 def method() -> str:
     """The prover itself: its files and the solver's version. Another one proves anew."""
-    h = hashlib.sha256(_solver())
+    h = sha256(_solver())
     for path in files():
         h.update(path.read_bytes())
     return h.hexdigest()
@@ -58,7 +58,7 @@ def _solver() -> bytes:
 
 
 def _sum(questions: list[str]) -> str:
-    return hashlib.sha256("\n".join(questions).encode()).hexdigest()
+    return sha256("\n".join(questions).encode()).hexdigest()
 
 
 @thawed
@@ -72,7 +72,7 @@ class Proofs:
 
     def __post_init__(self) -> None:
         if (place := folder()) is not None:
-            key = hashlib.sha256(f"{method()}\n{self.content}".encode()).hexdigest()
+            key = sha256(f"{method()}\n{self.content}".encode()).hexdigest()
             self.path = place / f"{key}.json"
 
     def has(self, question: str) -> bool:

@@ -8,7 +8,6 @@ of it is its range. This errs towards alarms, never towards proofs.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Container, Iterator
 from dataclasses import field
@@ -20,6 +19,7 @@ from cake_core.ir import ranges
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Index, Int, Name, Option, Unary
 from cake_core.ir.printer import expr_text
 from cake_core.ir.ranges import ANY, Range
+from cake_core.sha256 import sha256
 
 #: Iterations are integers of this name, by the loop's own text: `it!1f3a`. Those of different roles coincide if their loops do.
 ITERATION = re.compile(r"it![0-9a-f]+")
@@ -40,7 +40,7 @@ _COMPARE = {
 
 
 def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:10]
+    return sha256(text.encode()).hexdigest()[:10]
 
 
 @thawed

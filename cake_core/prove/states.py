@@ -292,3 +292,11 @@ def _elsewhere(cuts: Cuts, a: Use, at_a, b: Use, at_b) -> smt.Term:
 
     boxes = zip(a.access.region.box, b.access.region.box, strict=True)
     return smt.simplify(smt.Or([number(x.lo, a, at_a) != number(y.lo, b, at_b) for x, y in boxes]))
+
+
+def orders(x: Use, y: Use) -> Iterator[tuple[Use, Use]]:
+    """Which begins while the other may run: each may begin while an asynchronous one runs, and two that are over at once meet at their places."""
+    if y.asynchronous or not x.asynchronous or may_lag(x, y):
+        yield x, y
+    if x is not y and (x.asynchronous or may_lag(y, x)):
+        yield y, x

@@ -10,7 +10,6 @@ stand there once.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
@@ -22,6 +21,7 @@ from cake_core.rules import ast
 from cake_core.rules import schema as of
 from cake_core.rules.check import Definition
 from cake_core.rules.sorts import Sort
+from cake_core.sha256 import sha256
 from cake_core.source import Span
 
 FILE = "pack.json"
@@ -57,7 +57,7 @@ def sources(folder: Path) -> list[Path]:
 
 def digest(folder: Path) -> str:
     """The sha256 of those files, by name and content. Raises OSError where one can't be read: of a folder in `rules`, its `rule.yaml` is."""
-    whole = hashlib.sha256()
+    whole = sha256()
     for path in sources(folder):
         data = (path / "rule.yaml" if path.parent != folder else path).read_bytes()
         whole.update(f"{path.name}\0{len(data)}\0".encode() + data)
@@ -84,7 +84,7 @@ def head(folder: Path, shown: str, objects: str) -> dict[str, str]:
 
 
 def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()
 
 
 # --- objects -----------------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ computed in memory. `python -m cake_core.syntax.tables [GRAMMAR]` writes the fil
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from pathlib import Path
 
 from cake_core.frozen import frozen
+from cake_core.sha256 import sha256
 
 HERE = Path(__file__).parent
 GRAMMAR = HERE / "cake.lark"
@@ -48,7 +48,7 @@ class Tables:
 
 def load(grammar: Path = GRAMMAR) -> Tables:
     """The tables of a grammar as it stands on disk."""
-    digest = hashlib.sha256(grammar.read_bytes()).hexdigest()
+    digest = sha256(grammar.read_bytes()).hexdigest()
     try:
         stored = json.loads((STORED if grammar == GRAMMAR else stored_beside(grammar)).read_text())
         if stored["grammar"] == digest:
@@ -134,7 +134,7 @@ def _absent(rule) -> list[int]:
 
 
 def main(grammar: Path = GRAMMAR) -> None:
-    data = {"grammar": hashlib.sha256(grammar.read_bytes()).hexdigest(), "tables": compute(grammar)}
+    data = {"grammar": sha256(grammar.read_bytes()).hexdigest(), "tables": compute(grammar)}
     stored_beside(grammar).write_text(json.dumps(data, separators=(",", ":")) + "\n")
 
 

@@ -11,7 +11,7 @@ import pytest
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 
 #: Modules that are slow to import and of use to other commands, or to none.
-SLOW = {"email", "zipfile", "csv", "importlib.metadata", "importlib.resources", "difflib", "tempfile", "subprocess", "lark", "numpy", "ml_dtypes", "rich", "cuda", "z3", "yaml"}
+SLOW = {"email", "zipfile", "csv", "importlib.metadata", "importlib.resources", "difflib", "tempfile", "subprocess", "lark", "numpy", "ml_dtypes", "rich", "cuda", "z3", "yaml", "_hashlib"}
 #: Rooms and commands that none of these commands needs.
 ELSEWHERE = {"cake_core.assemble", "cake_core.runtime", "cake_core.diagnostics.catalog", "cake_core.cli.run", "cake_core.cli.plugins", "cake_core.cli.doctor"}
 

@@ -26,11 +26,11 @@ def _targets():
 
 #: By kernel: how often the solver may be asked, and with how many thousand steps. A person waits for it: docs/decisions/0056.
 MOST = {
-    "gemm_sm80": (225, 2_000),
-    "gemm_sm90": (120, 4_700),
-    "gemm_sm100": (80, 2_900),
-    "gemm_sm100_pair": (140, 8_000),
-    "gemm_bias_gelu_sm90": (130, 9_500),
+    "gemm_sm80": (220, 3_200),
+    "gemm_sm90": (110, 5_000),
+    "gemm_sm100": (58, 3_700),
+    "gemm_sm100_pair": (90, 8_000),
+    "gemm_bias_gelu_sm90": (118, 9_000),
 }
 
 
