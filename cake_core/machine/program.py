@@ -154,8 +154,6 @@ class Coder:
                     emits.append((_issuer(a), self._asynchronous(Do.GROUP, a, queue, a.issuer is Issuer.WARPGROUP)))
                 case Access(completion=WithCommit(engine)):
                     emits.append((_issuer(a), self._asynchronous(Do.ENGINE, a, engine, None)))
-                case GridOrder():
-                    continue
                 case _:
                     emits.append((None, self._act(a)))
         for done in {a.completion: None for a in copied}:
@@ -355,6 +353,8 @@ class Coder:
                 return _plain(Do.FENCE, lambda env, who, n: (kind, None, None))
             case Reserve(amount):
                 return _plain(Do.RESERVE, lambda env, who, n: (amount, None, None))
+            case GridOrder(waits):
+                return _plain(Do.GRID, lambda env, who, n: (waits, None, None))
             case Free(amount):
                 return _plain(Do.FREE, lambda env, who, n: (amount, None, None))
         raise AssertionError(a)

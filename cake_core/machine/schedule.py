@@ -258,4 +258,5 @@ ACTS: dict[Do, Callable[[Schedule, Agent, Step], bool]] = {
     Do.FREE: reserve,
     Do.ROLE_END: role_end,
     Do.EXIT: _exit,
+    Do.GRID: lambda run, agent, step: True,
 }

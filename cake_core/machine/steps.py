@@ -33,6 +33,7 @@ class Do(IntEnum):
     FREE = 14  # columns
     ROLE_END = 15
     EXIT = 16
+    GRID = 17  # whether it waits for the grids in front; of another grid nothing is executed
 
 
 @dataclass(slots=True, eq=False)

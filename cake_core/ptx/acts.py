@@ -98,6 +98,11 @@ def fenced(kind: str) -> Act:
     return Act("fence", None, 0, kind)
 
 
+def grids_ordered(waits: bool) -> Act:
+    """Has waited for the grids in front of this one, or lets the one behind it start."""
+    return Act("wait for grids" if waits else "let grids start")
+
+
 def reserved(amount: int) -> Act:
     """Columns of tensor memory are taken."""
     return Act("take columns", None, amount)

@@ -26,6 +26,7 @@ from cake_core.ptx.acts import (
     engine_arrived,
     fenced,
     freed,
+    grids_ordered,
     in_rank,
     initialised,
     met,
@@ -126,6 +127,8 @@ def _acts(facts: Facts, s: Step, base: int, threads: int) -> Iterator[tuple[Act,
             yield converged(), True
         case Do.FENCE:
             yield fenced(s.a), True
+        case Do.GRID:
+            yield grids_ordered(s.a), True
         case Do.RESERVE:
             yield reserved(s.a), True
         case Do.FREE:

@@ -74,6 +74,10 @@ class Names:
                 return f"has a fence of kind '{act.name}'"
             case "take columns" | "give back columns":
                 return f"{act.what.replace('take', 'takes').replace('give', 'gives')}: {act.number}"
+            case "wait for grids":
+                return "waits for the grids in front"
+            case "let grids start":
+                return "lets the grid behind start"
             case "word":
                 return f"asks for '{act.name} {act.number}'"
         return {"come to the cluster": "comes to the cluster's barrier", "wait for the cluster": "waits at the cluster's barrier"}.get(

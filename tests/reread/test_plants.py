@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
-from read_back_zoo import lowered, read_back
+from read_back_zoo import REGISTRY, ROOT, lowered, read_back
+
+from cake_core.facts import facts_of
+from cake_core.lower import lower
+from cake_core.pipeline import frontend
+from cake_core.reread import reread
+from cake_core.source import Source
 
 
 def planted(name: str, arch: str, pattern: str, by: str, which: int = 0, behind: str = "") -> tuple:
@@ -221,3 +228,27 @@ def test_an_error_that_only_a_wrap_shows():
     """The parity of the second time round: the first ring is as it should be."""
     findings = planted("gemm_sm90", "sm90", r"shr.s32 (%r\d+), (%r\d+), 2;", r"shr.s32 \1, \2, 3;", behind="role math")
     assert {d.iteration for d in findings} == {"t_i = 0, k = 4"}
+
+
+GRIDS = ROOT / "tests" / "corpus" / "C-51-role-without-dependency-wait" / "good.cake"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  griddepcontrol.wait;\n", "", "its text waits for the grids in front"),
+        ("griddepcontrol.wait", "griddepcontrol.launch_dependents", "lets the grid behind start, its text waits for the grids in front"),
+        (
+            "  griddepcontrol.wait;\n",
+            "  griddepcontrol.wait;\n  griddepcontrol.launch_dependents;\n",
+            "lets the grid behind start, its text does nothing more",
+        ),
+    ],
+)
+def test_order_between_grids_is_read_back(old, new, said):
+    front = frontend(Source("grids.cake", GRIDS.read_text(encoding="utf-8")), REGISTRY, None)
+    written, facts = lower(front.typed, REGISTRY, front.arch), facts_of(front.typed, REGISTRY, front.arch)
+    right = reread(written, facts, REGISTRY.rereads, front.arch)
+    assert right.findings == () and right.left == () and written.ptx.count(old) == 2
+    wrong = reread(replace(written, ptx=written.ptx.replace(old, new, 1)), facts, REGISTRY.rereads, front.arch)
+    assert [said in d.message for d in wrong.findings] == [True], wrong.findings
