@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ SHARED_AT = 1024
 SLICE = 512
 #: Rounds without a barrier, a store or a completion after which those that still run are taken to poll for what never comes, though they count.
 IDLE_ROUNDS = 2000
+#: Numbers of jobs that are looked at for one that may be taken again: those that are over for longest are known to most.
+LOOKED_AT = 16
 #: Instructions of warps that a launch may execute.
 MOST = 200_000_000
 
@@ -149,7 +152,7 @@ class Grid:
         self.progress = self.executed = 0
         self.names: list[str] = ["nobody"]
         self.jobs = np.zeros(64, bool)  # by number of agent: whether it accesses memory as engines do
-        self.free: list[Clock] = []  # clocks of jobs that are over
+        self.free: deque[Clock] = deque()  # clocks of jobs that are over, the longest first
         self.queues: dict[Hashable, deque[Job]] = {}
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
         self.kept: dict[Hashable, Any] = {}
@@ -179,7 +182,7 @@ class Grid:
         if not self.races:
             return Clock(0)
         known, engine = job.seen.known, job.proxy == "async"
-        for n, clock in enumerate(self.free):
+        for n, clock in enumerate(islice(self.free, LOOKED_AT)):
             if self.jobs[clock.id] == engine and clock.id < len(known) and known[clock.id] >= clock.count - 1:  # all that it has told
                 del self.free[n]
                 self.names[clock.id] = job.what

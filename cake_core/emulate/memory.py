@@ -48,9 +48,11 @@ class Memory:
         size = data.shape[-1]
         at = self._inside(agent, offsets, size, "written")
         chunk, index = _chunks(at, size)
-        if self.shadow is not None:
+        data = data.reshape(*index.shape, chunk)
+        rows = self.data.reshape(-1, chunk)
+        if self.shadow is not None and not (lanes is not None and self.shadow.repeats(agent, chunk, index, rows, data)):
             self.shadow.write(agent, chunk, index, lanes, bool(scope))
-        self.data.reshape(-1, chunk)[index] = data.reshape(*index.shape, chunk)
+        rows[index] = data
         if self.written is not None:
             self.written.reshape(-1, chunk)[index] = 1
 

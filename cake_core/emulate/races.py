@@ -62,6 +62,16 @@ class Shadow:
         clock = agent.clock
         self.writes.reshape(-1, chunk)[index] = _word(clock.id << AGENT, clock.count << COUNT | strong << STRONG, lanes, index)
 
+    def repeats(self, agent: Agent, chunk: int, index: np.ndarray, rows: np.ndarray, data: np.ndarray) -> bool:
+        """Whether threads write what other threads have written there already, all of it: several warps that hold one value store it, as compilers have
+        it where a layout is replicated. The first write stays the one that others have to be ordered behind."""
+        if self.writes is None or not agent.grid.races:
+            return False
+        words = self.writes.reshape(-1, chunk)[index]
+        if not words.size or int(words.min()) == 0 or (words >> AGENT == agent.clock.id).any() or agent.grid.jobs[words >> AGENT].any():
+            return False
+        return bool((rows[index] == data).all())
+
     # --- checks
 
     def _behind_writes(self, agent: Agent, words: np.ndarray, lanes: np.ndarray | None, strong: bool, does: str, fenced: bool = True) -> None:

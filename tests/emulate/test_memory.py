@@ -33,7 +33,9 @@ def test_the_end_is_inside(run):
     assert codes(run, "  ld.global.u32 %r9, [%d+252];\n  st.shared.u32 [%r3+896], %r0;\n", block=32) == []
 
 
-@pytest.mark.parametrize("access", ["ld.global.u32 %r9, [%d+2]", "ld.global.v2.u32 {%r9, %r10}, [%d+4]", "st.shared.b64 [%r2+4], %d0", "ld.global.u16 %h0, [%d+1]"])
+@pytest.mark.parametrize(
+    "access", ["ld.global.u32 %r9, [%d+2]", "ld.global.v2.u32 {%r9, %r10}, [%d+4]", "st.shared.b64 [%r2+4], %d0", "ld.global.u16 %h0, [%d+1]"]
+)
 def test_misaligned(run, access):
     assert codes(run, f"  {access};\n") == ["emulate/misaligned"]
 
@@ -83,8 +85,8 @@ def test_bytes_beside_each_other_are_different_ones(run):
 
 
 def test_ctas_that_write_one_place(run):
-    assert codes(run, "  add.u64 %d0, %d, 0;\n  st.global.u32 [%d0], 1;\n", grid=2, block=1) == ["emulate/race"]
-    assert codes(run, "  st.relaxed.gpu.global.u32 [%d], 1;\n", grid=2, block=1) == []
+    assert codes(run, "  st.global.u32 [%d], %r5;\n", grid=2, block=1) == ["emulate/race"]
+    assert codes(run, "  st.relaxed.gpu.global.u32 [%d], %r5;\n", grid=2, block=1) == []
 
 
 def test_a_message_with_release_and_acquire(run):
@@ -133,3 +135,12 @@ def test_a_lane_arrives_for_a_warp_that_has_not_met(run):
     back = 512 - 128
     assert codes(run, TELL.format(meet="  bar.warp.sync -1;\n", back=back)) == []
     assert codes(run, TELL.format(meet="", back=back)) == ["emulate/race"]
+
+
+def test_warps_that_store_one_value(run):
+    """A value that several warps hold alike is stored by each; who reads it is ordered behind the first."""
+    store = (
+        "  shl.b32 %r6, %r0, 2;\n  and.b32 %r6, %r6, 127;\n  add.u32 %r6, %r2, %r6;\n  and.b32 %r7, %r0, 31;\n  {first}st.shared.u32 [%r6], %r7;\n"
+    )
+    assert codes(run, store.format(first="") + "  bar.sync 0;\n  ld.shared.u32 %r9, [%r6];\n") == []
+    assert codes(run, store.format(first="add.u32 %r7, %r7, %r0;\n  ")) == ["emulate/race"]
