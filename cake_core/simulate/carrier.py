@@ -11,10 +11,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from cake_core.frozen import thawed
+from cake_core.machine import Fault, Kind
 from cake_core.machine.barriers import EngineArrival, Flight
 from cake_core.machine.schedule import Carrier, Schedule
 from cake_core.machine.steps import Do, Step
 from cake_core.machine.threads import Agent
+from cake_core.simulate.expressions import Fragment
 from cake_core.simulate.ledger import When
 
 if TYPE_CHECKING:
@@ -67,7 +69,13 @@ class Mover(Carrier):
     def done(self, run: Schedule, agent: Agent, step: Step) -> None:
         match step.do:
             case Do.GROUP if step.job is not None:
+                if step.c:
+                    _fenced(run, agent, step)
                 self._grouped(run, agent, step)
+            case Do.FENCE if step.a == "registers":
+                for x in agent.env:
+                    if isinstance(x, Fragment):
+                        x.touched = False
             case Do.ENGINE if step.job is not None:
                 step.job.number = run.issued[agent.id, step.b]
                 engine = When(run.layout.numbers["engine", agent.id, step.b], step.job.number, run.clocks[run.lane(agent, step)][:])
@@ -135,6 +143,14 @@ class Mover(Carrier):
                         job.read()
             else:
                 _finish(jobs, upto)
+
+
+def _fenced(run: Schedule, agent: Agent, step: Step) -> None:
+    """What a warpgroup's engine is given of registers must be fenced from what threads did with them before (PTX ISA, wgmma.fence)."""
+    for x in (step.job.env[slot] for slot in step.job.site.fragments):
+        if x.touched:
+            told = f"'{step.event.op}' uses '{x.name}', which threads have accessed with no fence of registers behind it"
+            run.report(Fault(Kind.FENCE, told, x.name, cta=agent.cta, second=agent.site(step)), agent, step)
 
 
 def _finish(jobs: list[Job], upto: int) -> None:

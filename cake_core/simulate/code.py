@@ -6,8 +6,8 @@ One environment holds what control and data depend on, so that a loop ends where
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from cake_core.diagnostics import CakeError, fail
@@ -16,7 +16,7 @@ from cake_core.facts.executing import executing
 from cake_core.facts.extract import Scope
 from cake_core.facts.schema import By, Event, Facts
 from cake_core.frozen import thawed
-from cake_core.ir.nodes import Assign, Binding, Block, Declare, Expr, For, If, Int, Let, Name, Op, Stmt, Tuple, Var, While
+from cake_core.ir.nodes import Assign, Binding, Block, Call, Declare, Expr, For, If, Int, Let, Name, Node, Op, Stmt, Tuple, Var, While
 from cake_core.ir.places import root
 from cake_core.ir.plan import layout_words
 from cake_core.ir.types import State, Tile, Value, element_of
@@ -122,8 +122,25 @@ class Writer:
         acts = self.scope.acts(_head(s), by, warp)
         op = s.name if isinstance(s, Op) else next((WORDS[k] for k in WORDS if isinstance(s, k)), "")
         site.event = Event(self.numbers[0], op, by, warp, acts, (), s.span)
+        site.fragments = tuple(dict.fromkeys(self._fragments(_head(s), names)))
         self.coder.write(site.event)
         return site
+
+    def _fragments(self, node: Any, names: dict[str, Bound]) -> Iterator[int]:
+        """Slots of the fragments that are read or written in a statement; a function that only asks how a tile lies accesses none."""
+        match node:
+            case Name(id):
+                if (bound := names.get(id)) is not None and bound.fragment:
+                    yield bound.slot
+            case Call() if (function := self.room.registry.functions.get(node.name)) is not None and not function.reads:
+                return
+            case tuple():
+                for x in node:
+                    yield from self._fragments(x, names)
+            case Node():
+                for f in fields(node):
+                    if f.name not in ("span", "type", "label", "function"):
+                        yield from self._fragments(getattr(node, f.name), names)
 
     def _do(self, site: Site, act: Callable[[Env], None], alone: bool = False) -> None:
         event = site.event
@@ -135,6 +152,8 @@ class Writer:
                 act(env)
             except Unwritten as e:
                 raise _unfilled(event, str(e)) from None
+            for slot in site.fragments:
+                env[slot].touched = True
 
         self.code.append(("do", event, run))
 
@@ -263,7 +282,7 @@ class Writer:
             axis = words.get("over") if isinstance(words.get("over"), str) else None
             lies = Distribution(layout, shape, self.warps, words, layout.offsets(shape, self.warps, words))
             slot = self.room.hidden()
-            names[d.name] = Bound(slot, lies, Tile("frag", elem, (*map(tuple, slots), shape), axis=axis))
+            names[d.name] = Bound(slot, lies, Tile("frag", elem, (*map(tuple, slots), shape), axis=axis), True)
             self._declared(d.name, slot, count, s)
 
     def _declared(self, name: str, slot: int, count: int, s: Declare) -> None:

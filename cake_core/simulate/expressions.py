@@ -34,19 +34,22 @@ UNSIGNED = 0xFFFFFFFF
 
 @frozen
 class Bound:
-    """What a name stands for: a slot. `lies`, `type`: of a tile in registers."""
+    """What a name stands for: a slot. `lies`, `type`: of a tile in registers, `fragment` one that is declared."""
 
     slot: int
     lies: Distribution | None = None
     type: Tile | None = None
+    fragment: bool = False
 
 
 @thawed(eq=False)
 class Fragment:
-    """A declared fragment: an array a slot, None before anything is written to it. Of states, arrays by field."""
+    """A declared fragment: an array a slot, None before anything is written to it. Of states, arrays by field. `touched`: whether threads have accessed
+    it since their last fence of registers, or no fence was yet."""
 
     name: str
     arrays: list
+    touched: bool = True
 
     def whole(self, number: int = 0) -> Any:
         found = self.arrays[number]

@@ -43,7 +43,7 @@ def code_of(fault: Fault, facts: Facts) -> str:
     match fault.kind:
         case Kind.RACE if tensor:
             return "core/cta-race" if fault.cta is None else "core/agent-race"
-        case Kind.RACE | Kind.ASYNC if registers:
+        case Kind.RACE | Kind.ASYNC | Kind.FENCE if registers:
             return "core/register-fence"
         case Kind.ASYNC if not _writes(fault.first, name):
             return "core/slot-refill"

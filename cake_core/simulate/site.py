@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @thawed(eq=False)
 class Site:
     """`names`: what is bound here. `run`: of an operation, what it does to data in an environment; `leads`: whether the
-    leading lane alone does it. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
+    leading lane alone does it. `fragments`: slots of those that it accesses. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
     names and slots of the loops around."""
 
     room: Room
@@ -33,6 +33,7 @@ class Site:
     lies: Distribution | None = None
     run: Callable | None = None
     leads: bool = False
+    fragments: tuple[int, ...] = ()
     expressions: Expressions = field(init=False)
     spots: dict[int, tuple[Expr, Spot]] = field(default_factory=dict)
 

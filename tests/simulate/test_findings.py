@@ -33,6 +33,7 @@ LEFT_OUT = {
     "wait for an empty slot": ("mbarrier.wait ab_empty[s] parity (ab_fill / 4 + 1) % 2", 0, "core/arrival-count"),
     "wait for the product before": ("wgmma.wait 1", 0, "core/slot-race"),
     "wait for the last product": ("wgmma.wait 0", 0, "core/register-fence"),
+    "fence of registers": ("wgmma.fence", 0, "core/register-fence"),
     "proxy fence": ("fence.proxy.async", 0, "core/missing-proxy-fence"),
     "meeting in front of the store": (BAR, 0, "core/slot-refill"),
     "meeting behind the store": (BAR, 1, "core/slot-race"),
