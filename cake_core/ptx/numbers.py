@@ -53,7 +53,7 @@ def table(kind: str) -> np.ndarray:
 
 def values(data: np.ndarray, kind: str) -> np.ndarray:
     """The elements in bytes, float64: uint8 (.., n) to (.., 8 n / bits). Elements of less than a byte stand the first in the low bits; six-bit floats
-    have a byte each, of which the low six bits count. Of tf32 the low 13 bits are cut off (PTX ISA leaves them open)."""
+    have a byte each, of which the low six bits count. Of tf32 the low 13 bits are cut off (PTX ISA: truncated before the multiplication)."""
     match kind:
         case "f16":
             return data.view(np.float16).astype(np.float64)

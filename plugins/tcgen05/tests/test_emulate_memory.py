@@ -163,7 +163,8 @@ def dealloc(columns: int) -> str:
         (alloc(64), f"{dealloc(64)}\n{dealloc(64)}", "emulate/operand", "no allocation"),
         (alloc(64), "  mov.u32 %r6, 0;", "emulate/unfinished", "64 columns of tensor memory from column 0 on"),
         (f"{alloc(512)}\n{alloc(32)}", dealloc(512), "emulate/deadlock", "32 free columns"),
-        (alloc(64), "  tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r4, 64;", "emulate/operand", "no peer"),
+        (alloc(64), "  tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r4, 64;", "emulate/operand", "in a kernel that has used"),
+        ("  tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r5], 64;", dealloc(64), "emulate/operand", "no peer"),
     ],
 )
 def test_allocations_that_are_none(begin, end, code, what):
@@ -180,7 +181,7 @@ def test_addresses_without_a_space_are_generic():
 
 
 def test_what_is_freed_can_be_had_again():
-    begin = f"{alloc(512)}\n  bar.warp.sync -1;\n  ld.shared.b32 %r4, [%r5];\n{dealloc(512)}\n{alloc(256)}\n{alloc(256)}"
+    begin = f"{alloc(512)}\n  ld.shared.b32 %r4, [%r5];\n{dealloc(512)}\n{alloc(256)}\n{alloc(256)}"
     end = "  mov.u32 %r4, 0;\n" + dealloc(256) + "\n  mov.u32 %r4, 256;\n" + dealloc(256)
     run, _ = execute("", alloc=begin, dealloc=end)
     assert run.findings == []

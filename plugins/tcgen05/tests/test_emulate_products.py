@@ -290,6 +290,32 @@ def test_weight_stationary_products(m, n, kind, a):
     np.testing.assert_array_equal(np.concatenate([got[m * i : m * i + m] for i in range(folds)], 1), c + x @ y.T)
 
 
+#: The examples of the ISA, Zero-Column Mask Descriptor: M, starts and first spans from part 0 on, spans, and the first columns of each part, 1: not used.
+MASKS = [
+    (128, (0,), (0,), 2, 3, ["00001110000111"]),
+    (64, (0, 0), (1, 0), 2, 3, ["11100001110000111", "00001110000111"]),
+    (32, (0, 1, 2, 1), (1, 1, 0, 0), 2, 3, ["11100001110000", "11000011100001", "00111000011100", "00011100001110"]),
+]
+
+
+@pytest.mark.parametrize(("m", "starts", "first", "skip", "use", "expected"), MASKS)
+def test_columns_that_are_taken_for_zeros(m, starts, first, skip, use, expected):
+    rng = np.random.default_rng(2)
+    (x, xr, _), (y, yr, _) = draw(rng, "bf16", m, 16), draw(rng, "bf16", 64, 16)
+    (left, ld), (right, rd) = image(xr, 2), image(yr, 2)
+    bits = sum(s << 8 * i for i, s in enumerate(starts)) | sum(f << 32 + i for i, f in enumerate(first)) | 1 << 39 | skip << 40 | use << 48
+    one = "  @%p0 tcgen05.mma.ws.cta_group::1.kind::f16 [%r4], %d6, %d7, %r10, 0, %d8;"
+    body = [named(ld, rd, idesc("f32", "bf16", "bf16", m, 64)), f"  mov.b64 %d8, 0x{bits:x};", one, COMMIT, WAIT, moves(64 * m // 128, False)]
+    run, out = execute("\n".join(body), np.stack([left, right]))
+    wide, product = 64 * m // 128, x @ y.T
+    assert run.findings == []
+    got = np.ascontiguousarray(out[0, :, :wide]).view(np.float32)
+    for part, digits in enumerate(expected):
+        zero = np.array([c == "1" for c in digits[:wide]])
+        shown = got[part * m : part * m + m, : len(zero)]
+        np.testing.assert_array_equal(shown, np.where(zero, 0.0, product[:, part * wide : part * wide + len(zero)]))
+
+
 def test_block_scales_of_a_pair():
     """Each CTA has the scales of its 128 rows of A, and of all columns of B."""
     rng = np.random.default_rng(8)
@@ -435,7 +461,6 @@ def test_copies_of_scales_that_differ():
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("tcgen05.mma.ws.cta_group::1.kind::f16 [%r4], %d6, %d7, %r10, 1, %d6", "mask of columns"),
         ("tcgen05.mma.ws.cta_group::2.kind::f16 [%r4], %d6, %d7, %r10, 1", "`.ws` of kind f16"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%r4], %d6, %d7, [%r4], %r10, 1", "sparse"),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%r4], [%r4], %d7, %r10, 1", "ashift"),

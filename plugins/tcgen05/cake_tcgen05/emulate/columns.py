@@ -17,12 +17,12 @@ _ALL = (1 << COLUMNS // BLOCK) - 1
 
 
 class TensorMemory:
-    """`owned`: bits of blocks of columns; `allocations`: columns by first column; `smallest`: of the last allocation; `group`: its cta_group."""
+    """`owned`: bits of blocks of columns; `allocations`: columns by first column; `smallest`: of the last allocation."""
 
     def __init__(self) -> None:
         self.owned = 0
         self.allocations: dict[int, int] = {}
-        self.smallest, self.group, self.permit = COLUMNS, 0, True
+        self.smallest, self.permit = COLUMNS, True
         self.asked = 0  # allocations of a pair that this CTA has come to
 
     def place(self, columns: int, others: int = 0) -> int | None:
@@ -106,7 +106,14 @@ def group_of(s: Statement, c: Coder) -> int:
 
 
 def members(lanes: Lanes, group: int) -> tuple[Cta, ...]:
-    """The CTAs that the instruction is of: this one, or the pair, the even one first (PTX ISA, CTA Pair)."""
+    """The CTAs that the instruction is of: this one, or the pair, the even one first (PTX ISA, CTA Pair). A kernel has one group."""
+    kept = lanes.cta.launch.state("tcgen05", lambda: [group])
+    if kept[0] != group:
+        raise lanes.fault(
+            "emulate/operand",
+            f"`.cta_group::{group}` in a kernel that has used `.cta_group::{kept[0]}`",
+            why="all tcgen05 instructions of a kernel have the same (PTX ISA, tcgen05.alloc)",
+        )
     if group == 1:
         return (lanes.cta,)
     even = lanes.cta.rank & ~1
@@ -134,14 +141,15 @@ def alloc(s: Statement, c: Coder) -> Step:
     def step(lanes: Lanes) -> Wait | None:
         whole(lanes, "tcgen05.alloc")
         columns, memory, pair = lanes.uniform(size(lanes)), tensor_memory(lanes.cta), members(lanes, group)
-        _allowed(lanes, memory, columns, group)
+        _allowed(lanes, memory, columns)
         address = lanes.uniform(to(lanes)) - (WINDOWS["shared"] if generic else 0)
         if address % CELL:
             raise lanes.fault("emulate/misaligned", f"the address of tensor memory is to be written at {address:#x}, which is no multiple of 4")
 
         def done(first: int) -> None:
-            memory.smallest, memory.group = columns, group
+            memory.smallest = columns
             lanes.cta.shared.write(lanes, np.array([address & (1 << RANK_AT) - 1]), np.array([first], np.uint32).view(np.uint8).reshape(1, CELL))
+            lanes.acquire(lanes.release())  # each lane of the warp may read it at once (tcgen05, Asynchronous Operations: same-address ordering)
 
         if group == 1:
             first = memory.place(columns)
@@ -166,7 +174,7 @@ def alloc(s: Statement, c: Coder) -> Step:
     return step
 
 
-def _allowed(lanes: Lanes, memory: TensorMemory, columns: int, group: int) -> None:
+def _allowed(lanes: Lanes, memory: TensorMemory, columns: int) -> None:
     if columns not in SIZES:
         raise lanes.fault("emulate/operand", f"tcgen05.alloc of {columns} columns", why="a power of two from 32 to 512 (PTX ISA, tcgen05.alloc)")
     if not memory.permit:
@@ -180,10 +188,6 @@ def _allowed(lanes: Lanes, memory: TensorMemory, columns: int, group: int) -> No
             "emulate/operand",
             f"tcgen05.alloc of {columns} columns behind one of {memory.smallest}",
             why="sizes do not grow from one allocation of a CTA to the next (PTX ISA, tcgen05.alloc)",
-        )
-    if memory.group not in (0, group):
-        raise lanes.fault(
-            "emulate/operand", "allocations with `.cta_group::1` and `.cta_group::2` in one CTA", why="all have the same (PTX ISA, CTA Pair)"
         )
 
 
@@ -205,10 +209,6 @@ def dealloc(s: Statement, c: Coder) -> Step:
                 "emulate/operand",
                 f"tcgen05.dealloc of {columns} columns at {address:#x}, where no allocation of that size is",
                 why=f"allocated columns: {held}; what is given back is what one tcgen05.alloc gave (PTX ISA, tcgen05.dealloc)",
-            )
-        if memory.group != group:
-            raise lanes.fault(
-                "emulate/operand", f"tcgen05.dealloc with `.cta_group::{group}` of what was allocated with `.cta_group::{memory.group}`"
             )
         memory.give_back(address)
         cells(lanes.cta).forget(lanes, offsets(np.arange(LANES), address), columns * CELL)

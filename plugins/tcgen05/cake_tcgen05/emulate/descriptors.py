@@ -188,6 +188,26 @@ def _scaled(wrong: _Wrong, bits: int, kind: str, scales: int) -> Instruction:
     )  # fmt: skip
 
 
+def unused_columns(lanes: Lanes, bits: int, found: Instruction) -> np.ndarray:
+    """Columns of B that are taken for zeros, bool (N,), of a zero-column mask: one part for each fold of the result, in which runs of columns that are
+    used and of such that are skipped follow each other. The table of the ISA has the words of the two spans exchanged; its four examples, which
+    CUTLASS agrees with, have them so."""
+    if bits >> 36 & 7 or bits >> 62:
+        raise lanes.fault("emulate/operand", f"the zero-column mask 0x{bits:016x} has reserved bits set", why="PTX ISA, Zero-Column Mask Descriptor")
+    if bits >> 56 & 63:
+        raise lanes.fault("emulate/unsupported", "a zero-column mask that shifts columns", why="which columns it is of then no text says")
+    if not bits >> 39 & 1:
+        return np.zeros(found.n, bool)
+    folds = 128 // found.m
+    wide, spans = found.n // folds, ((bits >> 48 & 255) + 1, (bits >> 40 & 255) + 1)  # of columns that are used, and that are not
+    parts = []
+    for i in range(folds):
+        first, start = bits >> 32 + i & 1, bits >> 8 * i & 255
+        run = np.repeat([bool(first), not first], (spans[first], spans[1 - first]))
+        parts.append(np.tile(run, (start + wide) // len(run) + 1)[start : start + wide])
+    return np.concatenate(parts)
+
+
 def _shape(wrong: _Wrong, found: Instruction, group: int) -> None:
     """PTX ISA, Shapes: M and N by kind and group."""
     m, n, kind = found.m, found.n, found.kind

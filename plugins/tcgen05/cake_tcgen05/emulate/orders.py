@@ -8,7 +8,7 @@ import numpy as np
 
 from cake_core.ptx.emulated import RANK_AT, WINDOWS, Agent, Barrier, Coder, Lanes, Step
 from cake_core.ptx.reader import Statement
-from cake_tcgen05.emulate.columns import group_of
+from cake_tcgen05.emulate.columns import group_of, members
 
 
 def queue(lanes: Lanes, lane: int) -> Hashable:
@@ -23,7 +23,7 @@ def commit(s: Statement, c: Coder) -> Step:
     words = {w for w in s.words[2:] if not w.startswith("cta_group::")}
     if not {"mbarrier::arrive::one", "b64"} <= words or words - {"mbarrier::arrive::one", "b64", "shared::cluster", "multicast::cluster"}:
         raise c.unsupported(f"the words of '{s.opcode}'")
-    group_of(s, c)
+    group = group_of(s, c)
     generic = "shared::cluster" not in words
     at = c.address(s.operands[0], generic)
     mask = c.source(s.operands[1], "b16") if "multicast::cluster" in words else None
@@ -31,6 +31,7 @@ def commit(s: Statement, c: Coder) -> Step:
         raise c.unsupported(f"{len(s.operands)} operands")
 
     def step(lanes: Lanes) -> None:
+        members(lanes, group)
         addresses, masks = at(lanes), None if mask is None else mask(lanes)
         for lane in np.flatnonzero(lanes.active).tolist():
             address = int(addresses[lane]) - (WINDOWS["shared"] if generic else 0)

@@ -15,7 +15,7 @@ from cake_core.ptx import numbers
 from cake_core.ptx.emulated import Agent, Coder, Cta, Lanes, Step
 from cake_core.ptx.reader import At, Group, Operand, Statement
 from cake_tcgen05.emulate.columns import CELL, LANES, cells, group_of, members, offsets, owned
-from cake_tcgen05.emulate.descriptors import KINDS, NARROW, Factor, Instruction, factor, instruction
+from cake_tcgen05.emulate.descriptors import KINDS, NARROW, Factor, Instruction, factor, instruction, unused_columns
 from cake_tcgen05.emulate.orders import queue
 from cake_tcgen05.emulate.places import Layout, layout, read_a, scales
 
@@ -49,6 +49,7 @@ class Given:
     add: bool
     halved: int  # D is divided by two so often
     written: tuple[np.ndarray, ...]  # lanes that are written, of each CTA, as indices of `where.lanes`
+    skipped: np.ndarray | None  # columns of B that are taken for zeros
 
 
 def product(s: Statement, c: Coder) -> Step:
@@ -58,8 +59,7 @@ def product(s: Statement, c: Coder) -> Step:
     in_memory = isinstance(a, At)
     a_of = c.address(a) if in_memory else c.source(a, "b64")
     rest = operands[4:]
-    if form.ws and len(rest) != 1:
-        raise c.unsupported("`.ws` with a mask of columns: two texts say its fields differently")
+    columns = c.source(rest.pop(), "b64") if form.ws and len(rest) == 2 else None
     scaled = [c.address(rest.pop(0)) for _ in range(2)] if form.scales else []
     mask = _mask(c, form, rest)
     enable = _flag(c, rest.pop(0)) if rest else None
@@ -71,10 +71,11 @@ def product(s: Statement, c: Coder) -> Step:
         pair = members(lanes, form.group)
         off = None if mask is None else mask(lanes)
         get = [f(lanes) for f in (d, a_of, b, idesc, enable, *scaled)]
+        skips = None if columns is None else columns(lanes)
         for lane in np.flatnonzero(lanes.active).tolist():
             values = [int(v[lane]) for v in get]
             bits = None if off is None else off[:, lane]
-            given = _given(lanes, form, pair, values, in_memory, halved, bits)
+            given = _given(lanes, form, pair, values, in_memory, halved, bits, 0 if skips is None else int(skips[lane]))
             lanes.start(queue(lanes, lane), _work(given, pair), f"tcgen05.mma of line {s.line}")
 
     return step
@@ -91,6 +92,8 @@ def work(agent: Agent, given: Given, pair: tuple[Cta, ...]) -> None:
     right = np.concatenate([elements(given.b.read(agent, cta), found.b, packed) for cta in pair])
     if found.b_negated:
         right = -right
+    if given.skipped is not None:
+        right[given.skipped] = 0.0
     for cta, written in zip(pair, given.written, strict=True):
         rows = read_a(agent, cta, where, given.a) if isinstance(given.a, int) else given.a.read(agent, cta)
         left = elements(rows, found.a, packed)
@@ -140,7 +143,9 @@ def _cells(total: np.ndarray, found: Instruction) -> np.ndarray:
 # --- operands ------------------------------------------------------------------------------------------------------
 
 
-def _given(lanes: Lanes, form: Form, pair: tuple[Cta, ...], values: Sequence[int], in_memory: bool, halved: int, off: np.ndarray | None) -> Given:
+def _given(
+    lanes: Lanes, form: Form, pair: tuple[Cta, ...], values: Sequence[int], in_memory: bool, halved: int, off: np.ndarray | None, skips: int
+) -> Given:
     d, a, b, idesc, enable, *scaled = values
     found = instruction(lanes, idesc, form.kind, form.group, form.scales, form.ws)
     where, column = layout(lanes, found, form.group, d >> 16, form.ws), d & 0xFFFF
@@ -163,8 +168,9 @@ def _given(lanes: Lanes, form: Form, pair: tuple[Cta, ...], values: Sequence[int
             owned(lanes, cta, address & 0xFFFF, -(-wide // 32), f"scales of {which} of tcgen05.mma")
     if scaled and form.group == 2 and found.m == 128:
         raise lanes.fault("emulate/unsupported", "block scales of 128 rows in a pair", why="where those of B lie has one source alone")
+    skipped = unused_columns(lanes, skips, found) if skips else None
     scale_a, scale_b = [x & 0xFFFF for x in scaled] or (0, 0)
-    return Given(found, where, column, left, right, scale_a, scale_b, bool(enable), halved, _written(where, pair, off))
+    return Given(found, where, column, left, right, scale_a, scale_b, bool(enable), halved, _written(where, pair, off), skipped)
 
 
 def _in_memory(lanes: Lanes, pair: tuple[Cta, ...], found: Instruction, d: int, a: int) -> int:
