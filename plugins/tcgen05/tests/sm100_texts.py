@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import ml_dtypes
 import numpy as np
 
 from cake_core.emulate.arrays import on_arrays
@@ -181,3 +182,51 @@ def image(raw: np.ndarray, size: int, major: str = "k", swizzle: tuple[int, int]
 def named(a: int, b: int, idesc: int) -> str:
     """%d6, %d7 and %r10 are the descriptors, of factors at BASE and 32768 bytes behind it."""
     return f"  mov.b64 %d6, 0x{a | BASE >> 4:x};\n  mov.b64 %d7, 0x{b | BASE + 32768 >> 4:x};\n  mov.b32 %r10, 0x{idesc:x};"
+
+
+# --- products
+
+TYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+    "e2m3": ml_dtypes.float6_e2m3fn, "e3m2": ml_dtypes.float6_e3m2fn, "e2m1": ml_dtypes.float4_e2m1fn, "s8": np.int8, "u8": np.uint8,
+}  # fmt: skip
+#: Codes of types in the instruction descriptor (PTX ISA, Instruction descriptor).
+A_CODE = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5, "u8": 0, "s8": 1}
+D_CODE = {"f16": 0, "f32": 1, "s32": 2}
+K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
+
+
+def idesc(d: str, a: str, b: str, m: int, n: int, majors: str = "kk", negated: tuple[int, int] = (0, 0)) -> int:
+    bits = D_CODE[d] << 4 | A_CODE[a] << 7 | A_CODE[b] << 10 | negated[0] << 13 | negated[1] << 14
+    return bits | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n >> 3 << 17 | m >> 4 << 24
+
+
+def draw(rng, kind: str, rows: int, k: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Values (rows, K), their bytes in shared memory (rows, bytes along K), and bytes an element. Sums of products are exact."""
+    if kind in ("s8", "u8"):
+        x = rng.integers(-128, 128, (rows, k)).astype(np.int8) if kind == "s8" else rng.integers(0, 256, (rows, k)).astype(np.uint8)
+        return x.astype(float), x.view(np.uint8), 1
+    if kind in ("e2m1", "e2m3", "e3m2"):
+        return *narrow(rng, kind, rows, k), 1
+    x = rng.integers(-3, 4, (rows, k)).astype(np.float32).astype(TYPES[kind])
+    return x.astype(np.float64), x.view(np.uint8).reshape(rows, -1), x.dtype.itemsize
+
+
+def narrow(rng, kind: str, rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sixteen elements stand in the first 8 or 12 of 16 bytes, the first lowest; of K 64 two a byte without gaps."""
+    bits = 4 if kind == "e2m1" else 6
+    codes = rng.integers(0, 1 << bits, (rows, k)).astype(np.uint8)
+    values = codes.view(TYPES[kind]).astype(np.float64)
+    if k == 64:
+        return values, codes[:, ::2] | codes[:, 1::2] << 4
+    raw = np.full((rows, k), 0xFF, np.uint8)
+    for r in range(rows):
+        for chunk in range(k // 16):
+            whole = sum(int(c) << bits * i for i, c in enumerate(codes[r, 16 * chunk : 16 * chunk + 16]))
+            raw[r, 16 * chunk : 16 * chunk + 2 * bits] = np.frombuffer(whole.to_bytes(2 * bits, "little"), np.uint8)
+    return values, raw
+
+
+def scaled_idesc(a: str, b: str, n: int, scale: str, at: tuple[int, int], four: bool, m: int = 128) -> int:
+    codes = (1, 1) if four else (A_CODE[a], A_CODE[b])
+    return at[1] << 4 | codes[0] << 7 | codes[1] << 10 | n >> 3 << 17 | (scale == "ue8m0") << 23 | m >> 7 << 27 | at[0] << 29

@@ -12,24 +12,10 @@ import pytest
 from cake_core.emulate.outcome import Unsupported
 
 TEXTS = runpy.run_path(str(Path(__file__).with_name("sm100_texts.py")))
-COMMIT, STORED, WAIT, execute, image, moves, named, vector = (
-    TEXTS[n] for n in ("COMMIT", "STORED", "WAIT", "execute", "image", "moves", "named", "vector")
+COMMIT, K, STORED, WAIT, draw, execute, idesc, image, moves, named, scaled_idesc = (
+    TEXTS[n] for n in ("COMMIT", "K", "STORED", "WAIT", "draw", "execute", "idesc", "image", "moves", "named", "scaled_idesc")
 )
-
-TYPES = {
-    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
-    "e2m3": ml_dtypes.float6_e2m3fn, "e3m2": ml_dtypes.float6_e3m2fn, "e2m1": ml_dtypes.float4_e2m1fn, "s8": np.int8, "u8": np.uint8,
-}  # fmt: skip
-#: Codes of types in the instruction descriptor (PTX ISA, Instruction descriptor).
-A_CODE = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5, "u8": 0, "s8": 1}
-D_CODE = {"f16": 0, "f32": 1, "s32": 2}
-K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
 P128, P64, P32, NONE, ATOM = (128, 16), (64, 16), (32, 16), (0, 16), (128, 32)
-
-
-def idesc(d: str, a: str, b: str, m: int, n: int, majors: str = "kk", negated: tuple[int, int] = (0, 0)) -> int:
-    bits = D_CODE[d] << 4 | A_CODE[a] << 7 | A_CODE[b] << 10 | negated[0] << 13 | negated[1] << 14
-    return bits | (majors[0] == "m") << 15 | (majors[1] == "m") << 16 | n >> 3 << 17 | m >> 4 << 24
 
 
 def test_descriptors_that_compilers_write():
@@ -40,32 +26,6 @@ def test_descriptors_that_compilers_write():
     assert idesc("f32", "f16", "f16", 128, 128, "km") == 0x08210010
     assert idesc("f32", "e5m2", "e5m2", 128, 128) == 0x08200490
     assert idesc("f32", "tf32", "tf32", 128, 128) == 0x08200910
-
-
-def draw(rng, kind: str, rows: int, k: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Values (rows, K), their bytes in shared memory (rows, bytes along K), and bytes an element. Sums of products are exact."""
-    if kind in ("s8", "u8"):
-        x = rng.integers(-128, 128, (rows, k)).astype(np.int8) if kind == "s8" else rng.integers(0, 256, (rows, k)).astype(np.uint8)
-        return x.astype(float), x.view(np.uint8), 1
-    if kind in ("e2m1", "e2m3", "e3m2"):
-        return *narrow(rng, kind, rows, k), 1
-    x = rng.integers(-3, 4, (rows, k)).astype(np.float32).astype(TYPES[kind])
-    return x.astype(np.float64), x.view(np.uint8).reshape(rows, -1), x.dtype.itemsize
-
-
-def narrow(rng, kind: str, rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sixteen elements stand in the first 8 or 12 of 16 bytes, the first lowest; of K 64 two a byte without gaps."""
-    bits = 4 if kind == "e2m1" else 6
-    codes = rng.integers(0, 1 << bits, (rows, k)).astype(np.uint8)
-    values = codes.view(TYPES[kind]).astype(np.float64)
-    if k == 64:
-        return values, codes[:, ::2] | codes[:, 1::2] << 4
-    raw = np.full((rows, k), 0xFF, np.uint8)
-    for r in range(rows):
-        for chunk in range(k // 16):
-            whole = sum(int(c) << bits * i for i, c in enumerate(codes[r, 16 * chunk : 16 * chunk + 16]))
-            raw[r, 16 * chunk : 16 * chunk + 2 * bits] = np.frombuffer(whole.to_bytes(2 * bits, "little"), np.uint8)
-    return values, raw
 
 
 def lanes_of(m: int, alignment: int = 0) -> list[int]:
@@ -221,11 +181,6 @@ SCALED = [
 ]
 
 
-def scaled_idesc(a: str, b: str, n: int, scale: str, at: tuple[int, int], four: bool, m: int = 128) -> int:
-    codes = (1, 1) if four else (A_CODE[a], A_CODE[b])
-    return at[1] << 4 | codes[0] << 7 | codes[1] << 10 | n >> 3 << 17 | (scale == "ue8m0") << 23 | m >> 7 << 27 | at[0] << 29
-
-
 def test_descriptors_of_block_scales_that_compilers_write():
     assert [scaled_idesc("e4m3", "e4m3", 128, "ue8m0", (i, i), False) for i in range(4)] == [0x08A00000, 0x28A00010, 0x48A00020, 0x68A00030]
     assert [scaled_idesc("e2m1", "e2m1", 128, "ue8m0", (i, i), True) for i in (0, 2)] == [0x08A00480, 0x48A004A0]
@@ -263,111 +218,6 @@ def test_block_scales(kind, words, count, a, b, scale, at_a, at_b, n):
     run, out = execute("\n".join(body), np.stack([left, right]), start)
     assert run.findings == []
     np.testing.assert_allclose(results(out[0], 128, n, "f32"), (x * factors[0]) @ (y * factors[1]).T, rtol=2.0**-21, atol=2.0**-40)
-
-
-@pytest.mark.parametrize(
-    ("m", "n", "kind", "a"), [(128, 64, "f16", "bf16"), (64, 128, "f8f6f4", "e4m3"), (32, 64, "tf32", "tf32"), (32, 128, "i8", "s8")]
-)
-def test_weight_stationary_products(m, n, kind, a):
-    """Of 64 rows the right half of the columns lies in the lanes from 64 on, of 32 rows each quarter in 32 lanes."""
-    rng = np.random.default_rng(m + n)
-    (x, xr, xs), (y, yr, ys) = draw(rng, a, m, K[kind]), draw(rng, a, n, K[kind])
-    (left, ld), (right, rd) = image(xr, xs), image(yr, ys)
-    d, folds = "s32" if a == "s8" else "f32", 128 // m
-    wide = n // folds
-    c = rng.integers(-5, 6, (m, n)).astype(float)
-    start = np.zeros((128, 32 * -(-wide // 32)), np.uint32)
-    for row in range(m):
-        for column in range(n):
-            start[row + m * (column // wide), column % wide] = (
-                c[row, column : column + 1].astype(np.float32 if d == "f32" else np.int32).view(np.uint32)[0]
-            )
-    one = f"  @%p0 tcgen05.mma.ws.cta_group::1.kind::{kind}.collector::b1::fill [%r4], %d6, %d7, %r10, 1;"
-    body = [moves(start.shape[1], True), STORED, named(ld, rd, idesc(d, a, a, m, n)), one, COMMIT, WAIT, moves(start.shape[1], False)]
-    run, out = execute("\n".join(body), np.stack([left, right]), start)
-    got = np.ascontiguousarray(out[0, :, :wide]).view(np.float32 if d == "f32" else np.int32)
-    assert run.findings == []
-    np.testing.assert_array_equal(np.concatenate([got[m * i : m * i + m] for i in range(folds)], 1), c + x @ y.T)
-
-
-#: The examples of the ISA, Zero-Column Mask Descriptor: M, starts and first spans from part 0 on, spans, and the first columns of each part, 1: not used.
-MASKS = [
-    (128, (0,), (0,), 2, 3, ["00001110000111"]),
-    (64, (0, 0), (1, 0), 2, 3, ["11100001110000111", "00001110000111"]),
-    (32, (0, 1, 2, 1), (1, 1, 0, 0), 2, 3, ["11100001110000", "11000011100001", "00111000011100", "00011100001110"]),
-]
-
-
-@pytest.mark.parametrize(("m", "starts", "first", "skip", "use", "expected"), MASKS)
-def test_columns_that_are_taken_for_zeros(m, starts, first, skip, use, expected):
-    rng = np.random.default_rng(2)
-    (x, xr, _), (y, yr, _) = draw(rng, "bf16", m, 16), draw(rng, "bf16", 64, 16)
-    (left, ld), (right, rd) = image(xr, 2), image(yr, 2)
-    bits = sum(s << 8 * i for i, s in enumerate(starts)) | sum(f << 32 + i for i, f in enumerate(first)) | 1 << 39 | skip << 40 | use << 48
-    one = "  @%p0 tcgen05.mma.ws.cta_group::1.kind::f16 [%r4], %d6, %d7, %r10, 0, %d8;"
-    body = [named(ld, rd, idesc("f32", "bf16", "bf16", m, 64)), f"  mov.b64 %d8, 0x{bits:x};", one, COMMIT, WAIT, moves(64 * m // 128, False)]
-    run, out = execute("\n".join(body), np.stack([left, right]))
-    wide, product = 64 * m // 128, x @ y.T
-    assert run.findings == []
-    got = np.ascontiguousarray(out[0, :, :wide]).view(np.float32)
-    for part, digits in enumerate(expected):
-        zero = np.array([c == "1" for c in digits[:wide]])
-        shown = got[part * m : part * m + m, : len(zero)]
-        np.testing.assert_array_equal(shown, np.where(zero, 0.0, product[:, part * wide : part * wide + len(zero)]))
-
-
-def test_block_scales_of_a_pair():
-    """Each CTA has the scales of its 128 rows of A, and of all columns of B."""
-    rng = np.random.default_rng(8)
-    n = 64
-    (x, xr, _), (y, yr, _) = draw(rng, "e4m3", 256, 32), draw(rng, "e5m2", n, 32)
-    images, held = [], np.zeros((2, 4, 32, 32, 4), np.uint8)
-    sa, sb = rng.integers(124, 130, 256, dtype=np.uint8), rng.integers(124, 130, n, dtype=np.uint8)
-    for half in range(2):
-        (left, ld), (right, rd) = image(xr[half * 128 : half * 128 + 128], 1), image(yr[half * 32 : half * 32 + 32], 1)
-        images += [left, right]
-        for i in range(128):
-            held[half, :, i % 32, i // 32, 1] = sa[128 * half + i]
-        for i in range(n):
-            held[half, :, i % 32, 4 + i // 32, 1] = sb[i]
-    start = held.reshape(2, 128, 128).view(np.uint32)
-    bits = scaled_idesc("e4m3", "e5m2", n, "ue8m0", (1, 1), False, 256)
-    stored = STORED.replace("bar.sync 0;", "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;")
-    leader = ["  setp.eq.u32 %p4, %r20, 0;", "  and.pred %p4, %p4, %p0;", "  mov.b16 %h0, 3;", "  add.u32 %r14, %r4, 4;", "  add.u32 %r15, %r4, 64;"]
-    body = [moves(32, True), stored, named(ld, rd, bits), *leader]
-    body += ["  @%p4 tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale.block32 [%r15], %d6, %d7, %r10, [%r4], [%r14], 0;"]
-    body += ["  @%p4 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r3], %h0;", WAIT]
-    body += ["  mov.u32 %r16, %r4;\n  mov.u32 %r4, %r15;", moves(n, False), "  mov.u32 %r4, %r16;"]
-    run, out = execute("\n".join(body), np.stack(images), start, ctas=2)
-    of = lambda s: 2.0 ** (s.astype(float) - 127)[:, None]
-    assert run.findings == []
-    np.testing.assert_allclose(
-        np.ascontiguousarray(out[:, :, :n]).view(np.float32).reshape(256, n), (x * of(sa)) @ (y * of(sb)).T, rtol=2.0**-21, atol=2.0**-40
-    )
-
-
-@pytest.mark.parametrize("m", [256, 128])
-@pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random:2"])
-def test_products_of_a_pair(m, schedule):
-    """Each CTA has half of the rows of A and half of the columns of B. Of 256 rows each has 128 in order; of 128 each has 64, the right half of their
-    columns in lanes from 64 on. Both read when the barrier of each has its arrival."""
-    rng = np.random.default_rng(m)
-    n = 64
-    (x, xr, _), (y, yr, _) = draw(rng, "bf16", m, 16), draw(rng, "bf16", n, 16)
-    images = []
-    for half in range(2):
-        (left, ld), (right, rd) = image(xr[half * m // 2 : (half + 1) * m // 2], 2), image(yr[half * n // 2 : (half + 1) * n // 2], 2)
-        images += [left, right]
-    leader = ["  setp.eq.u32 %p4, %r20, 0;", "  and.pred %p4, %p4, %p0;", "  mov.b16 %h0, 3;"]
-    body = [named(ld, rd, idesc("f32", "bf16", "bf16", m, n)), *leader, "  @%p4 tcgen05.mma.cta_group::2.kind::f16 [%r4], %d6, %d7, %r10, 0;"]
-    body += ["  @%p4 tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r3], %h0;", WAIT]
-    columns = n if m == 256 else n // 2
-    run, out = execute("\n".join([*body, moves(columns, False)]), np.stack(images), ctas=2, schedule=schedule)
-    got = np.ascontiguousarray(out[:, :, :columns]).view(np.float32)
-    product = x @ y.T
-    expected = product.reshape(2, 128, n) if m == 256 else np.stack([np.concatenate([p[:, :32], p[:, 32:]]) for p in product.reshape(2, 64, n)])
-    assert run.findings == []
-    np.testing.assert_array_equal(got, expected)
 
 
 # --- what may not be done
