@@ -53,8 +53,9 @@ def on_arrays(
     fresh: tuple[str, ...] = (),
     **more: Any,
 ) -> OnArrays:
-    """Run the text's entry. `given`: arrays, numpy scalars, and of a tensor map a function from the addresses of arrays to a `TiledMap`; `fresh`:
-    arrays that nobody has written. Raises PtxSyntaxError and Unsupported."""
+    """Run the text's entry. `given`: arrays, of which those that bear no parameter's name are allocated too; numpy scalars; functions from the addresses of
+    arrays to the value of a parameter, an address or the `TiledMap` of a tensor map. `fresh`: arrays that nobody has written. Raises PtxSyntaxError
+    and Unsupported."""
     three = lambda n: n if isinstance(n, tuple) else (n, 1, 1)
     device, program = Device(), Program(text, emulates)
     places = {}
@@ -62,7 +63,7 @@ def on_arrays(
         if isinstance(value, np.ndarray) and value.ndim:
             places[name] = device.allocate(value.nbytes, name), value
             if name not in fresh:
-                device.put(places[name][0], np.ascontiguousarray(value))
+                device.put(places[name][0], np.ascontiguousarray(value).view(np.uint8))
     data = bytearray(program.code.param_bytes)
     for name, _ in program.entry.params:
         at, (_, size) = program.code.params[name], program.entry.sizes[name]
@@ -70,8 +71,8 @@ def on_arrays(
         if name in places:
             data[at : at + size] = places[name][0].to_bytes(8, "little")[:size]
         elif callable(value):
-            map: TiledMap = value({n: a for n, (a, _) in places.items()})
-            data[at : at + size] = device.encode(map)[:size]
+            found: TiledMap | int = value({n: a for n, (a, _) in places.items()})
+            data[at : at + size] = found.to_bytes(8, "little")[:size] if isinstance(found, int) else device.encode(found)[:size]
         else:
             data[at : at + size] = np.asarray(value).tobytes()[:size]
     turns = turns_of(schedule)

@@ -112,7 +112,7 @@ def awaited(lanes: Lanes, operations: Iterable[Operation], mask: int, read: bool
 
     def after() -> None:
         for o in operations:
-            o.awaited |= mask
+            o.awaited |= mask & o.mask
             lanes.acquire((o.read if read else o.done)[0])
 
     if ready():

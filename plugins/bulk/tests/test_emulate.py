@@ -217,6 +217,10 @@ def test_what_reads_shared_memory_is_awaited_before_the_end(run, schedule):
     assert "emulate/unfinished" in run(FILL + ONE + copy + COMMIT, arrays(), schedule=schedule).codes
     assert "emulate/unfinished" in run(FILL + ONE + copy + "cp.async.bulk.wait_group.read 0;", arrays(), schedule=schedule).codes
     assert run(FILL + ONE + copy + COMMIT + "cp.async.bulk.wait_group.read 0;", arrays(), schedule=schedule).findings == []
+    # All lanes commit and wait, of which one has copied: groups are of a thread, and those of the others are empty.
+    copy = INIT + FILL + "bar.sync 0;\n@%p0 " + copy
+    assert run(copy + COMMIT + "cp.async.bulk.wait_group.read 0;", arrays(), schedule=schedule).findings == []
+    assert "emulate/unfinished" in run(copy + COMMIT + "@!%p0 cp.async.bulk.wait_group.read 0;", arrays(), schedule=schedule).codes
 
 
 @pytest.mark.parametrize(
