@@ -167,7 +167,7 @@ class Prover:
         if self._shared:
             return
         self._shared = True
-        if self.cores > 1 and not self._proofs.known and self.rows["wait"]:
+        if self.cores > 1 and not self._proofs.known and (self.rows["wait"] or self.rows["drain"]):
             from cake_core.prove.beside import Beside
 
             self._addresses = Beside.start(self._of_addresses)

@@ -98,3 +98,14 @@ def test_cores_are_as_the_environment_says(monkeypatch, given, expected):
 def test_what_is_no_number_says_nothing(monkeypatch, given):
     monkeypatch.setenv("CAKE_CORES", given)
     assert cores() in (1, 2)
+
+
+@pytest.mark.parametrize("name, copies", [("gemm/gemm_sm80", 2), ("gemm/gemm_sm90", 2), ("rmsnorm/rmsnorm", 0)])
+def test_where_copies_are_waited_for_another_process_proves_a_part(monkeypatch, name, copies):
+    """By a barrier or in groups. Where there is little to prove, a copy costs more than it saves."""
+    started = []
+    monkeypatch.setattr(Beside, "start", lambda work: started.append(work.__name__))
+    path = ROOT / "kernels" / f"{name}.cake"
+    front = frontend(Source(str(path), path.read_text(encoding="utf-8")), REGISTRY, "sm90")
+    Prover(rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY), RULES, 2).begin()
+    assert started == ["_of_addresses", "_of_order"][:copies]
