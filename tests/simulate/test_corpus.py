@@ -33,8 +33,11 @@ CASES = {
     "C-50-arrivals-of-one-cta-in-a-cluster": ({"M": 1, "N": 5}, "core/deadlock"),
     "M2-pair-commits-to-one-cta": (None, "core/deadlock"),
 }
-#: Of global memory, of which the event machine knows nothing.
-GLOBAL = {"C-66-table-read-at-minus-one": "core/index-bounds"}
+#: Of tensors and of registers, of which the event machine knows nothing.
+BEYOND = {
+    "C-66-table-read-at-minus-one": (None, "core/index-bounds"),
+    "M7-product-without-its-fence": ({"M": 1, "N": 8, "K": 72}, "core/register-fence"),
+}
 
 
 def given(text: str, sizes: dict | None) -> tuple[str, dict, dict]:
@@ -59,9 +62,9 @@ def codes(text: str, sizes: dict | None) -> set[str]:
     return {c for plot in PLOTS for c in launch(text, params, arrays, plot, arch, most=1).codes}
 
 
-@pytest.mark.parametrize("name", [*CASES, *GLOBAL])
+@pytest.mark.parametrize("name", [*CASES, *BEYOND])
 def test_the_bad_text_goes_wrong_and_the_good_one_does_not(name):
-    sizes, code = CASES.get(name, (None, GLOBAL.get(name)))
+    sizes, code = {**CASES, **BEYOND}[name]
     bad, good = ((CORPUS / name / f"{which}.cake").read_text(encoding="utf-8") for which in ("bad", "good"))
     assert code in codes(bad, sizes)
     assert codes(good, sizes) == set()
