@@ -1,7 +1,7 @@
 """Conversions (PTX ISA, Data Movement and Conversion Instructions: cvt, cvt.pack).
 
 Bit for bit as the ISA says: rounding modes, saturation, NaN. Where it leaves something open: a NaN of a wider type becomes the canonical NaN of
-f16, bf16, f32 (cvt.f32.bf16: unspecified NaN); negative values to ue8m0 lose their sign, zero becomes its least value 2**-127 and what is beyond 2**127
+f16, bf16, f32 (cvt.f32.bf16: unspecified NaN); between f16 and bf16 without a mode it is rounded to nearest; negative values to ue8m0 lose their sign, zero becomes its least value 2**-127 and what is beyond 2**127
 without `.satfinite` its NaN. `.rs` of f16 and bf16 adds the random bits to the discarded ones (13 and 16, PTX ISA, cvt, Random bits), those of a subnormal
 result to the highest discarded; the x4 forms are refused, since the layout of their random bits is a figure.
 """
@@ -381,8 +381,9 @@ def _stored(x: np.ndarray, to: str, way: str, satfinite: bool = False, relu: boo
 def _float(c: Coder, d, a, to: str, come: str, way: str, whole: str, ftz: bool, sat: bool, relu: bool, satfinite: bool) -> Step:
     """Between floats: wider ones exactly, narrower ones rounded, of the same size to integers with an integer rounding."""
     width = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
-    narrower = width[to] < width[come] or (to, come) == ("f16", "bf16")
-    if narrower and not way:
+    if {to, come} == {"f16", "bf16"}:  # of one size, for which no mode is asked; neither holds all values of the other
+        way = way or "rn"
+    if width[to] < width[come] and not way:
         raise c.unsupported(f"cvt.{to}.{come} without a rounding")
     if whole and to != come:
         raise c.unsupported(f"cvt.{whole}i.{to}.{come}")

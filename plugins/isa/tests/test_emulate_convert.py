@@ -310,8 +310,12 @@ def test_between_floats(execute):
               cvt.rn.bf16.f16 %j, %h;
               cvt.f32.bf16 %k, %j;
               cvt.rn.f16.bf16 %l, %j;
-              cvt.rni.f16.f16 %m, %h;"""
+              cvt.rni.f16.f16 %m, %h;
+              cvt.bf16.f16 %o, %h;
+              cvt.f16.bf16 %q, %j;"""
     outs = {
+        "o": "uint16",
+        "q": "uint16",
         **{f"a{n}": "uint32" for n in range(8)},
         "g": "float64",
         "h": "uint16",
@@ -345,6 +349,7 @@ def test_between_floats(execute):
     assert shown("i") == ["0x3f800000", "0x3f800000", "0x80000000", "0x7f800000", "0x7fffffff", "0xff800000", "0x0", "0x7f800000"]
     assert shown("j")[:6] == ["0x3f80", "0x3f80", "0x8000", "0x7f80", "0x7fff", "0xff80"]
     assert shown("k")[:4] == ["0x3f800000", "0x3f800000", "0x80000000", "0x7f800000"] and shown("l")[:4] == ["0x3c00", "0x3c00", "0x8000", "0x7c00"]
+    assert run["o"].tolist() == run["j"].tolist() and run["q"].tolist() == run["l"].tolist()
     assert shown("m")[:3] == ["0x3c00", "0x3c00", "0x8000"]
 
 
