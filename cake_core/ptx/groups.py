@@ -45,23 +45,24 @@ class Operation:
 
 
 class Groups:
-    """Of the threads of one warp. `open`: operations that some lanes have not committed, and which lanes; `closed`: groups, oldest first."""
+    """Of the threads of one warp. `open`: operations that some lanes have not committed, and which lanes; `closed`: groups, oldest first, each with the
+    lanes that it is one of and its operations as in `open`."""
 
     __slots__ = ("closed", "open")
 
     def __init__(self) -> None:
         self.open: list[tuple[int, Operation]] = []
-        self.closed: list[tuple[int, tuple[Operation, ...]]] = []
+        self.closed: list[tuple[int, tuple[tuple[int, Operation], ...]]] = []
 
     def add(self, operation: Operation) -> None:
         self.open.append((operation.mask, operation))
 
     def commit(self, mask: int) -> None:
         """An empty group counts too."""
-        self.closed.append((mask, tuple(o for own, o in self.open if own & mask)))
+        self.closed.append((mask, tuple((own & mask, o) for own, o in self.open if own & mask)))
         self.open = [(own & ~mask, o) for own, o in self.open if own & ~mask]
         first = 0  # what is complete and was waited for need not be counted from the front
-        while first < len(self.closed) - 1 and all(o.done is not None and o.awaited == o.mask for o in self.closed[first][1]):
+        while first < len(self.closed) - 1 and all(o.done is not None and o.awaited == o.mask for _, o in self.closed[first][1]):
             first += 1
         del self.closed[:first]
 
@@ -77,7 +78,7 @@ class Groups:
             group &= mask
             if keep < len(seen) and group & seen[keep]:
                 old = group & seen[keep]
-                out += [o for o in operations if o.mask & old]
+                out += [o for own, o in operations if own & old]
             for n in range(len(seen) - 1, 0, -1):
                 seen[n] |= seen[n - 1] & group
         return out
