@@ -15,6 +15,7 @@ import numpy as np
 from cake_core.emulate.immediates import constant
 from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
+from cake_core.emulate.tables import indexed
 from cake_core.emulate.together import together
 from cake_core.ptx.emulated import LANES, TYPES, WINDOWS, Emulated, Step
 from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement, Sum
@@ -387,6 +388,7 @@ def _made(entry: Entry, coder: Coder) -> Code:
     blocks: list[Block] = [Block()]
     labels: dict[str, int] = {}
     jumps: list[tuple[int, str, int]] = []
+    tables = {s.name: s.targets for s in entry.body if isinstance(s, Mark) and s.targets}
 
     def begin() -> None:
         if blocks[-1].steps or blocks[-1].taken is not None or blocks[-1].waits:
@@ -406,6 +408,14 @@ def _made(entry: Entry, coder: Coder) -> Code:
                 block.taken = END  # until labels are known
                 jumps.append((len(blocks) - 1, s.text.strip(), s.line))
                 begin()
+            case "brx":
+                row, tries, outside = indexed(s, coder, tables)
+                for label, step in tries:
+                    blocks[-1].steps.append((s.line, step))
+                    blocks[-1].guard, blocks[-1].taken, blocks[-1].line = row, END, s.line
+                    jumps.append((len(blocks) - 1, label, s.line))
+                    begin()
+                blocks[-1].steps.append((s.line, outside))
             case "ret" | "exit":
                 block = blocks[-1]
                 block.guard = None if s.guard is None else coder.places[s.guard][1]

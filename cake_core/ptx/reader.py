@@ -72,10 +72,11 @@ class Statement:
 
 @frozen
 class Mark:
-    """A label."""
+    """A label. `targets`: the labels of a table of branches that bears this name (PTX ISA, .branchtargets)."""
 
     line: int
     name: str
+    targets: tuple[str, ...] = ()
 
 
 @frozen
@@ -296,6 +297,8 @@ class _Module:
                 append(Mark(line, scope.labels.get(label, label)))
                 at = m.end()
             elif (d := _DIRECTIVE.match(text, at)) is not None:
+                if d[1] == "branchtargets" and body and isinstance(body[-1], Mark):
+                    body[-1] = Mark(body[-1].line, body[-1].name, tuple(t.strip() for t in text[d.end() : self.to(";", at) - 1].split(",")))
                 at = self._declared(d[1], at, d.end(), scopes[-1], registers, variables)
                 pattern = scopes[-1].pattern
             else:
@@ -345,6 +348,8 @@ class _Module:
             item = body[n]
             if isinstance(item, Statement) and item.text in scope.labels:
                 body[n] = Statement(item.line, item.opcode, scope.labels[item.text], item.guard, item.negated)
+            elif isinstance(item, Mark) and item.targets:
+                body[n] = Mark(item.line, item.name, tuple(scope.labels.get(t, t) for t in item.targets))
 
 
 __all__ = ["At", "Entry", "Group", "Mark", "Operand", "Pair", "PtxSyntaxError", "Statement", "Sum", "entries", "operands_of", "read"]

@@ -164,3 +164,30 @@ $out:
 def test_a_loop_without_end_that_stores(run):
     body = "$on:\n  st.global.u32 [%d], 1;\n  bra $on;\n"
     assert run("D:b64", TID + body, D=np.zeros(1, np.uint32), block=1, most=5000).codes == ["emulate/unfinished"]
+
+
+TABLE = """
+  mov.u32 %r9, 7;
+  and.b32 %r1, %r0, 3;
+  setp.ne.u32 %p0, %r0, 5;
+$table: .branchtargets $zero, $one, $two;
+  setp.eq.u32 %p1, %r1, 3;
+  @%p1 bra $end;
+  @%p0 brx.idx %r1, $table;
+  bra $end;
+$two:
+  add.u32 %r9, %r9, 2;
+$one:
+  add.u32 %r9, %r9, 10;
+  bra.uni $end;
+$zero:
+  mov.u32 %r9, 0;
+$end:
+"""
+
+
+def test_a_table_of_labels_is_branched_into_lane_by_lane(run):
+    by = [0, 17, 19, 7]
+    assert values(run, TABLE).tolist() == [7 if n == 5 else by[n % 4] for n in range(64)]
+    outside = run("D:b64", TID + TABLE.replace("%r1, 3;\n  @%p1", "%r1, 4;\n  @%p1") + STORE, D=np.zeros(64, np.uint32), block=64)
+    assert outside.codes == ["emulate/operand"] and "the index 3 into a table of 3 labels" in outside.findings[0].message
