@@ -78,7 +78,7 @@ def setmaxnreg(s: Statement, c: Coder) -> Step:
         if pool.entry is None:
             return None
         if (other := pool.behind(warp, -(-cta.threads // 32))) is not None:
-            raise lanes.fault(
+            lanes.finding(
                 "emulate/operand",
                 f"warp {warp} executes setmaxnreg again, and warp {other} of its warpgroup has not executed the one before",
                 why="PTX ISA, setmaxnreg: all warps of the warpgroup synchronise before they execute the next one",
