@@ -79,6 +79,37 @@ def test_ldmatrix_of_sixteen_by_sixteen_bytes(run, number):
                 assert int(done["D"][2 * number * lane + 2 * m + r]).to_bytes(4, "little") == bytes(wanted), (lane, m, r)
 
 
+@pytest.mark.parametrize(("bits", "source"), [(4, "b4x16_p64"), (6, "b6x16_p32")])
+@pytest.mark.parametrize(("shape", "number"), [("m8n16", 1), ("m8n16", 2), ("m8n16", 4), ("m16n16", 1), ("m16n16", 2)])
+def test_ldmatrix_of_packed_elements(run, shape, number, bits, source):
+    """Element n of a row is the bits from n * bits on, in the low bits of a byte; of a row nothing but its elements has a value in memory."""
+    a, registers_of = data(), number * (2 if shape == "m16n16" else 1)
+    fill = FILL
+    if bits == 4:  # the upper half of each row stays unwritten
+        fill = fill.replace("v4.b32 {%r0, %r1, %r2, %r3}", "v2.b32 {%r0, %r1}")
+    trans = ".trans" if shape == "m16n16" else ""
+    body = (
+        fill
+        + MET
+        + ADDRESS
+        + f"ldmatrix.sync.aligned.{shape}.x{number}{trans}.shared.b8x16.{source} {registers(registers_of)}, [%r101];\n"
+        + kept(registers_of)
+    )
+    done = run(body, {"A": a, "D": np.zeros(32 * registers_of, np.uint32)})
+    assert done.findings == []
+
+    def element(row: int, n: int) -> int:
+        return int.from_bytes(a[row_of(row) :][:16].tobytes(), "little") >> bits * n & (1 << bits) - 1
+
+    for lane in range(32):
+        for r in range(registers_of):
+            if shape == "m8n16":
+                wanted = [element(8 * r + lane // 4, 4 * (lane % 4) + j) for j in range(4)]
+            else:
+                wanted = [element(16 * (r // 2) + 4 * (lane % 4) + j, lane // 4 + 8 * (r % 2)) for j in range(4)]
+            assert int(done["D"][registers_of * lane + r]).to_bytes(4, "little") == bytes(wanted), (lane, r)
+
+
 @pytest.mark.parametrize("number", [1, 2, 4])
 @pytest.mark.parametrize(("shape", "trans"), [("m8n8", False), ("m8n8", True), ("m16n8", True)])
 def test_stmatrix(run, number, shape, trans):
@@ -154,7 +185,8 @@ def test_misuse_is_told(run, body, code, says):
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%s];",
         "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r0, %r1}, [%s];",
         "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%s];",
-        "ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b4x16_p64 {%r0}, [%s];",
+        "ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r0}, [%s];",
+        "ldmatrix.sync.aligned.m16n16.x1.shared.b8x16.b4x16_p64 {%r0, %r1}, [%s];",
         "stmatrix.sync.aligned.m16n8.x1.shared.b8 [%s], {%r0};",
         "ldmatrix.sync.m8n8.x1.shared.b16 {%r0}, [%s];",
     ],
