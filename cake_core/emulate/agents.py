@@ -56,6 +56,17 @@ class Agent:
         if stamp is not None:
             self.clock.vector.join(stamp, order)
 
+    def relaxed(self, stamp: Vector | None) -> Vector | None:
+        if not self.grid.races:
+            return None
+        new = Vector() if stamp is None else stamp.copy()
+        new.join_fenced(self.clock.vector)
+        return new
+
+    def acquire_fenced(self, stamp: Vector | None) -> None:
+        if stamp is not None:
+            self.clock.vector.join_fenced(stamp)
+
     def fence(self, kind: str) -> None:
         if self.grid.races:
             c = self.clock

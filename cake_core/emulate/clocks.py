@@ -44,6 +44,14 @@ class Vector:
         new.ordered["tensor"] = np.zeros(0, np.int64)
         return new
 
+    def join_fenced(self, other: Vector) -> None:
+        """What fences in front of a synchronisation have ordered alone: they order with relaxed operations too."""
+        self.ordered["tensor_out"] = _join(self.ordered["tensor_out"], other.ordered["tensor_out"])
+
+    def fenced(self) -> np.ndarray:
+        """What is known or was ordered by fences in front of a synchronisation."""
+        return _join(self.known.copy(), self.ordered["tensor_out"])
+
     def copy(self) -> Vector:
         new = Vector()
         new.known, new.ordered, new.lanes = self.known.copy(), {k: v.copy() for k, v in self.ordered.items()}, dict(self.lanes)

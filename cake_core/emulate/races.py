@@ -86,9 +86,13 @@ class Shadow:
         agents, counts = words >> AGENT, words >> COUNT & _COUNTS
         vector, clock = agent.clock.vector, agent.clock
         mine = agents == clock.id
-        late = ~mine & (counts > reach(vector.known, agents))
+        late = ~mine & (counts > reach(self._known(agent, fenced), agents))
         if strong:
             late &= words >> STRONG & 1 == 0
+        fenced = fenced and self.memory.kind in agent.grid.code.orders
+        if fenced:  # fences for this kind of memory order by themselves, with relaxed operations too
+            unfenced = (agents > 0) & ~(mine & (counts == clock.count)) & (counts > reach(vector.ordered[self.memory.kind], agents))
+            late &= unfenced
         if late.any() and self._untold(agent, words[late]):
             self._race(agent, int(words[late][0]) >> AGENT, does, "wrote")
             return
@@ -101,11 +105,8 @@ class Shadow:
                 others &= words >> STRONG & 1 == 0
             if others.any():
                 self._lanes(agent, int(words[others][0]) & LANE, does, "wrote")
-        if fenced and self.memory.kind in agent.grid.code.orders:
-            foreign = (agents > 0) & ~(mine & (counts == clock.count))
-            unfenced = foreign & (counts > reach(vector.ordered[self.memory.kind], agents))
-            if unfenced.any():
-                self._unfenced_between(agent, int(agents[unfenced].flat[0]), does, "wrote")
+        if fenced and unfenced.any():
+            self._unfenced_between(agent, int(agents[unfenced].flat[0]), does, "wrote")
         if agent.engine and (ordered := vector.ordered.get(f"async.{self.memory.kind}")) is not None:
             threads = ~agent.grid.jobs[agents] & ~mine & (agents > 0)
             unfenced = threads & (counts > reach(ordered, agents))
@@ -113,7 +114,7 @@ class Shadow:
                 self._unfenced(agent, int(agents[unfenced].flat[0]), does)
 
     def _behind_reads(self, agent: Agent, chunk: int, index: np.ndarray, lanes: np.ndarray | None, strong: bool, fenced: bool) -> None:
-        known, clock = agent.clock.vector.known, agent.clock
+        known, clock = self._known(agent, fenced), agent.clock
         order = agent.clock.vector.ordered[self.memory.kind] if fenced and self.memory.kind in agent.grid.code.orders else None
         for reader, seen in self.reads.items():
             mine = reader == clock.id
@@ -123,7 +124,9 @@ class Shadow:
                 if mine:
                     late &= counts != clock.count
                 if late.any():
-                    self._unfenced_between(agent, reader, "writes", "read")
+                    unknown = not mine and (counts[late] > (int(known[reader]) if reader < len(known) else 0)).any()
+                    (self._race if unknown else self._unfenced_between)(agent, reader, "writes", "read")
+                continue
             if mine and lanes is None:
                 continue
             words = seen.reshape(-1, chunk)[index]
@@ -145,6 +148,13 @@ class Shadow:
                 self._lanes(agent, int(found[0]) & LANE, "writes", "read")
             elif self._untold(agent, reader << AGENT | found >> COUNT - 2 << COUNT | found & LANE):
                 self._race(agent, reader, "writes", "read")
+
+    def _known(self, agent: Agent, fenced: bool) -> np.ndarray:
+        """What an access is ordered behind. One that needs no fences of its own is behind what those of others have ordered too."""
+        vector = agent.clock.vector
+        if fenced or self.memory.kind not in agent.grid.code.orders:
+            return vector.known
+        return vector.fenced()
 
     def _untold(self, agent: Agent, words: np.ndarray) -> bool:
         """Whether one of the accesses is none that single lanes have told of."""

@@ -183,6 +183,12 @@ class Agent(Protocol):
     def acquire(self, stamp: Any, order: str = "") -> None:
         """What the stamp holds has happened before what this agent does from now on; with an order of fences (`tensor`) it needs none of these either."""
 
+    def relaxed(self, stamp: Any) -> Any:
+        """A stamp for a relaxed operation: `stamp` (of the last releasing fence, or None), and what fences for memory of one kind have ordered."""
+
+    def acquire_fenced(self, stamp: Any) -> None:
+        """Of a relaxed operation: what fences for memory of one kind have ordered."""
+
     def fence(self, kind: str) -> None:
         """A fence. Kinds: `async`, `async.shared`, `async.global`, between accesses of threads and those of engines (PTX ISA, fence.proxy.async);
         `tensor_before`, `tensor_after`, around a synchronisation, for tensor memory."""
@@ -295,6 +301,9 @@ class Launch(Protocol):
 
     def map(self, address: int) -> TiledMap | None:
         """The tensor map at an address: of a parameter, or encoded into global memory."""
+
+    def map_in(self, data: bytes) -> TiledMap | None:
+        """The map that the host has encoded as these 128 bytes, wherever they were copied."""
 
     def locate(self, address: int, size: int) -> tuple[Memory, int] | None:
         """The allocation of global memory that holds these bytes, and where they lie in it."""

@@ -117,10 +117,11 @@ class Relaxed:
         for barrier in fences.fenced:
             barrier.publish()
         fences.fenced.clear()
-        return fences.released
+        return self._lanes.relaxed(fences.released)
 
     def acquire(self, stamp: Any) -> None:
         self._lanes.state(FENCES, _Fences).read.append(stamp)
+        self._lanes.acquire_fenced(stamp)
 
 
 def _released(lanes: Lanes, order: str) -> Any:

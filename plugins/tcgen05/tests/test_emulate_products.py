@@ -300,6 +300,22 @@ def test_fences_around_a_synchronisation(before, after, codes):
     np.testing.assert_array_equal(results(out[0], 128, 32, "f32"), 1 + product)
 
 
+@pytest.mark.parametrize(("fences", "codes"), [(2, []), (1, ["emulate/race"]), (0, ["emulate/race"])])
+def test_relaxed_synchronisation(fences, codes):
+    """The canonical patterns of the ISA: fences for tensor memory order with relaxed arrivals and waits, which order nothing else."""
+    factors, head, product = simple()
+    before, after = "  tcgen05.fence::before_thread_sync;", "  tcgen05.fence::after_thread_sync;"
+    init = "  add.u32 %r12, %r3, 32;\n  @%p0 mbarrier.init.shared::cta.b64 [%r12], 128;\n  bar.sync 0;"
+    arrive = "  mbarrier.arrive.relaxed.cluster.shared::cta.b64 _, [%r12];"
+    wait = "MET:\n  mbarrier.try_wait.parity.relaxed.cluster.shared::cta.b64 %p5, [%r12], 0;\n  @!%p5 bra MET;"
+    stored = ["  tcgen05.wait::st.sync.aligned;", before if fences else "", arrive, wait, after if fences == 2 else ""]
+    done = WAIT.replace("try_wait.parity.shared", "try_wait.parity.relaxed.cluster.shared").replace(after, after if fences == 2 else "")
+    body = [init, moves(32, True), *stored, head, issue("f16"), COMMIT, done, moves(32, False)]
+    run, out = execute("\n".join(body), factors, cells(np.ones((128, 32)), "f32"))
+    assert sorted(set(run.codes)) == codes
+    np.testing.assert_array_equal(results(out[0], 128, 32, "f32"), 1 + product)
+
+
 def test_copies_of_scales_that_differ():
     body = [moves(32, True), STORED, named(0x4000_4040_0001_0000, 0x4000_4040_0001_0000, scaled_idesc("e4m3", "e4m3", 32, "ue8m0", (0, 0), False))]
     body += ["  add.u32 %r15, %r4, 64;", issue("mxf8f6f4", ", [%r4], [%r4]", enable="0", d="%r15", words=".block_scale"), COMMIT, WAIT]
