@@ -58,6 +58,7 @@ class Coder:
     collective: set[str] = field(default_factory=set)  # queues whose accesses all warps of an instance issue together
     in_flight: set[str] = field(default_factory=set)  # fragments that asynchronous operations touch
     node: int = 0  # the one at hand
+    tensors: bool = False  # where asynchronous statements begin in tensors is a step too
     whole: bool = False  # statements that touch global memory or registers alone are steps too, which do nothing
 
     def block(self, block: Block) -> list[tuple]:
@@ -159,6 +160,9 @@ class Coder:
         for done in {a.completion: None for a in copied}:
             group = [a for a in copied if a.completion == done]
             emits.append((_issuer(group[0]), self._copy(group)))
+        for a in e.acts if self.tensors else ():
+            if isinstance(a, Access) and a.region.memory == "global" and not isinstance(a.completion, AtOnce):
+                emits.insert(0, (_issuer(a), self._begins(a.region)))
         for issuer in dict.fromkeys(a.issuer for a in at_once):
             emits.insert(0, (issuer, self._now([a for a in at_once if a.issuer is issuer])))
         if self.whole and not emits and e.acts:
@@ -321,6 +325,10 @@ class Coder:
             out.append(step)
 
         return emit
+
+    def _begins(self, r: Region) -> Emit:
+        first = [self._value(x.lo) for x in r.box]
+        return _plain(Do.TENSOR, lambda env, who, n: (r.name, tuple(int(x(env)) for x in first), None))
 
     def _act(self, a) -> Emit:
         places, value = self.places, self._value

@@ -259,4 +259,5 @@ ACTS: dict[Do, Callable[[Schedule, Agent, Step], bool]] = {
     Do.ROLE_END: role_end,
     Do.EXIT: _exit,
     Do.GRID: lambda run, agent, step: True,
+    Do.TENSOR: lambda run, agent, step: True,
 }

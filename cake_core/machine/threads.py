@@ -145,8 +145,8 @@ class Cluster:
         return [a for a in self.agents if (a.cta, a.name, a.instance) == (agent.cta, agent.name, agent.instance)]
 
 
-def cluster_of(facts: Facts, world: World, whole: bool = False) -> Cluster:
-    """`whole`: statements that no other agent can notice are steps too. Raises MachineError where a parameter has no value."""
+def cluster_of(facts: Facts, world: World, whole: bool = False, tensors: bool = False) -> Cluster:
+    """`whole`: statements that no other agent can notice are steps too; `tensors`: so is where asynchronous ones begin in tensors. Raises MachineError where a parameter has no value."""
     scenario = world.scenario
     missing = [p for p in facts.scalars if p not in scenario.params]
     if missing:
@@ -159,7 +159,7 @@ def cluster_of(facts: Facts, world: World, whole: bool = False) -> Cluster:
     messages: dict[int, dict[tuple, int]] = {}
 
     def coded(block: Block) -> Coder:
-        coder = Coder(facts, compiler, places, messages, whole=whole)
+        coder = Coder(facts, compiler, places, messages, whole=whole, tensors=tensors)
         coder.block(block)
         return coder
 

@@ -29,7 +29,7 @@ class Act(NamedTuple):
 
 
 #: Acts that have no place of their own in the order, and who does those that threads do themselves.
-USES, THREADS = "uses", "threads"
+USES, THREADS, COORDINATE = "uses", "threads", "coordinate"
 
 
 def initialised(address: int, count: int) -> Act:
@@ -98,6 +98,11 @@ def fenced(kind: str) -> Act:
     return Act("fence", None, 0, kind)
 
 
+def begun(tensor: str, first: Iterable[int | None]) -> tuple[Act, ...]:
+    """An asynchronous operation begins at this element of a tensor, outermost dimension first; None: not known. Compared like `used`, number by number."""
+    return tuple(used(f"{COORDINATE} {d} of '{tensor}'", x, x) for d, x in enumerate(first) if x is not None)
+
+
 def grids_ordered(waits: bool) -> Act:
     """Has waited for the grids in front of this one, or lets the one behind it start."""
     return Act("wait for grids" if waits else "let grids start")
@@ -149,13 +154,16 @@ class Moment(Protocol):
     def box(self, map: Operand) -> int:
         """Bytes of one box of the tensor map whose address is the operand's base."""
 
+    def tensor(self, map: Operand) -> str:
+        """The tensor that the map is of."""
+
 
 @frozen
 class Reread:
     """Instructions whose opcode starts with the words of `name`; of several that fit, the one of most words holds.
 
     `read(statement, moment)` returns what it does, and sets its results. None: it does nothing to barriers, and its results are not known.
-    Parts of vectors, and coordinates of a tensor map, are not followed: their values are not known here.
+    Parts of vectors are not followed, and coordinates of a tensor map are, with `coordinates`, where accesses are compared: else their values are not known here.
     `accesses`: all that it does is `accessed`, which is compared where every branch around such accesses can be followed.
     `acts` False: it does nothing either, but computes: it matters only where its results do. `writes`: its first operand is a result.
     """
@@ -165,6 +173,7 @@ class Reread:
     acts: bool = True
     writes: bool = False
     accesses: bool = False
+    coordinates: bool = False
     doc: str = ""  # the section of the PTX ISA
     source: object = field(default=None, compare=False)  # set by the plugin host
 

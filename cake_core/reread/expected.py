@@ -19,6 +19,7 @@ from cake_core.ptx.acts import (
     Act,
     accessed,
     arrived,
+    begun,
     committed,
     converged,
     copied,
@@ -127,6 +128,8 @@ def _acts(facts: Facts, s: Step, base: int, threads: int) -> Iterator[tuple[Act,
             yield converged(), True
         case Do.FENCE:
             yield fenced(s.a), True
+        case Do.TENSOR:
+            yield from ((a, False) for a in begun(s.a, s.b))
         case Do.GRID:
             yield grids_ordered(s.a), True
         case Do.RESERVE:

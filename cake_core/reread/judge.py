@@ -138,11 +138,11 @@ def _lanes(agent: Agent) -> dict[int, tuple[int, ...]]:
 def _cluster(facts: Facts, world: World, messages: bool) -> Cluster:
     """The agents of a scenario. Where they tell each other numbers, all run first, in the plain order, so that each has its steps; where that goes wrong
     nothing is known of what they tell."""
-    cluster = cluster_of(facts, world)
+    cluster = cluster_of(facts, world, tensors=True)
     if messages:
         schedule = Schedule(cluster, layout_of(cluster), next(orders(cluster, 0)), True, inf)
         if schedule.run() or schedule.cut:
-            return cluster_of(facts, world)
+            return cluster_of(facts, world, tensors=True)
     return cluster
 
 
@@ -165,7 +165,7 @@ class _One:
     cluster: Cluster
     left: dict[str, str]
     template: list = field(default_factory=list)
-    boxes: tuple[int, ...] = ()
+    boxes: tuple[tuple[str, int], ...] = ()
     base: int = 0
     threads: int = 0
 
@@ -252,7 +252,7 @@ class _One:
                 case _:
                     number = params[info.ref] & 0xFFFFFFFF if info.ref in params else None
             self.template[code.slots[name]] = number
-        self.boxes = tuple(prod(m.box) * ELEMENTS[m.elem].bits // 8 for m in self.lowered.tensor_maps)
+        self.boxes = tuple((m.tensor, prod(m.box) * ELEMENTS[m.elem].bits // 8) for m in self.lowered.tensor_maps)
 
     def _run(self, cta: int, warp: int, lane: int, talks: Talks) -> Run:
         r, s, size = self.template[:], self.world.scenario, self.facts.cluster

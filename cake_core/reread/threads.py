@@ -54,7 +54,7 @@ class Run:
     threads: int
     load: Callable[[int, int], int | None]
     draw: Callable[[int, int], int | None]
-    boxes: tuple[int, ...]
+    boxes: tuple[tuple[str, int], ...]  # by map: the tensor, bytes of a box
     talks: Talks
     line: int = 0
     seen: list[Seen] = field(default_factory=list)
@@ -100,6 +100,12 @@ class Run:
             self.r[self.code.slots[register]] = value
 
     def box(self, map: Operand) -> int:
+        return self._map(map)[1]
+
+    def tensor(self, map: Operand) -> str:
+        return self._map(map)[0]
+
+    def _map(self, map: Operand) -> tuple[str, int]:
         address = self.value(At(map.base) if isinstance(map, At) else map)
         number = (address - MAP) >> 7
         if address < MAP or number >= len(self.boxes):
@@ -194,7 +200,7 @@ class Coder:
 
     def reads(self, s: Statement) -> tuple[str, ...]:
         """Of what acts, parts of vectors and coordinates, which stand in braces, are not asked for, nor what an access moves."""
-        if not self.acts(s):
+        if not self.acts(s) or self.accesses and (known := self.reread(s.opcode)) is not None and known.coordinates:
             return s.registers
         if self._place(s) is not None and not self._stores(s):
             return tuple(r for r in s.registers if s.text.find("[") < s.text.find(r) < s.text.find("]"))
@@ -400,7 +406,7 @@ class Coder:
 
     def _from_first(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
         """A value of the warp's lane 0, which is run first (PTX ISA, shfl.sync.idx)."""
-        d, a, line = operands[0], operands[1], s.line
+        (d, a, *_), line = operands, s.line
 
         def exchange(run: Run) -> None:
             run.talks.given[run.thread][line].append(run.known(a))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cake_core.facts.schema import Facts
 from cake_core.frozen import frozen
-from cake_core.ptx.acts import THREADS, WINDOW, Act, rank_of
+from cake_core.ptx.acts import COORDINATE, THREADS, WINDOW, Act, rank_of
 
 
 @frozen
@@ -56,6 +56,8 @@ class Names:
                 return f"copies {act.number} bytes to {to}"
             case "engine arrives":
                 return f"lets '{act.name}' arrive at " + " and ".join(self.barrier(b) for b, _, _ in act.parts)
+            case "uses" if act.name.startswith(COORDINATE):
+                return f"takes {act.parts[0][1]} for {act.name}"
             case "uses" if act.name == THREADS:
                 return f"accesses {self.buffer(act.parts[0][1])}"
             case "uses":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Act, Moment, Reread, copied, in_rank, used
-from cake_core.ptx.reader import Statement
+from cake_core.ptx.acts import Act, Moment, Reread, begun, copied, in_rank, used
+from cake_core.ptx.reader import At, Statement
 
 
 def _load(s: Statement, at: Moment) -> tuple[Act, ...]:
@@ -14,20 +14,29 @@ def _load(s: Statement, at: Moment) -> tuple[Act, ...]:
     to, map, barrier, *mask = s.operands
     size, first, signal = at.box(map), at.shared(to), at.shared(barrier)
     if "multicast::cluster" not in s.words:
-        return (copied(((signal, first, first + size),), size),)
+        return (*_begins(map, at), copied(((signal, first, first + size),), size))
     ranks = [r for r in range(16) if at.value(mask[0]) >> r & 1]
-    return (copied([(in_rank(signal, r), in_rank(first, r), in_rank(first, r) + size) for r in ranks], size),)
+    return (*_begins(map, at), copied([(in_rank(signal, r), in_rank(first, r), in_rank(first, r) + size) for r in ranks], size))
 
 
 def _store(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`[tensorMap, coordinates], [srcMem]`."""
     map, source = s.operands[:2]
     first = at.shared(source)
-    return (used("bulk", first, first + at.box(map)),)
+    return (*_begins(map, at), used("bulk", first, first + at.box(map)))
+
+
+def _begins(map: At, at: Moment) -> tuple[Act, ...]:
+    """Coordinates are signed numbers of 32 bits, innermost first."""
+    return begun(at.tensor(map), (_signed(at.known(c)) for c in reversed(map.coordinates)))
+
+
+def _signed(x: int | None) -> int | None:
+    return None if x is None else (x + (1 << 31) & (1 << 32) - 1) - (1 << 31)
 
 
 REREADS = (
-    Reread("cp.async.bulk.tensor", _load, doc="PTX ISA, cp.async.bulk.tensor"),
-    Reread("cp.reduce.async.bulk.tensor", _store, doc="PTX ISA, cp.reduce.async.bulk.tensor"),
+    Reread("cp.async.bulk.tensor", _load, coordinates=True, doc="PTX ISA, cp.async.bulk.tensor"),
+    Reread("cp.reduce.async.bulk.tensor", _store, coordinates=True, doc="PTX ISA, cp.reduce.async.bulk.tensor"),
     Reread("cp.async.bulk.prefetch.tensor", doc="PTX ISA, cp.async.bulk.prefetch.tensor"),
 )
