@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,21 @@ def run_text(
     except CakeError as error:
         print_findings([*found, *error.diagnostics], sources, format)
         return exits.code_of(error.diagnostics)
-    findings = (*made.diagnostics, *found)
+    findings = told_once(made.diagnostics, found)
     print_findings(findings, sources, format, runs=[result.to_dict()])
     if format not in MACHINE:
         show_run(result)
     return exits.code_of(findings) or (exits.CLEAN if result.ok else exits.FINDINGS)
+
+
+def told_once(checked: Iterable[Diagnostic], run: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Findings of the checks and of runs: what both tell of one place is the check's, with the run that shows it."""
+    shown = {(d.code, d.span): d for d in run}
+    out = []
+    for d in checked:
+        same = shown.pop((d.code, d.span), None)
+        out.append(d if same is None else replace(d, witness=same.witness, stage=d.stage or same.stage, iteration=d.iteration or same.iteration))
+    return (*out, *shown.values())
 
 
 def _printer(made, breaks: tuple[str, ...]):

@@ -133,6 +133,14 @@ def test_a_primitive_that_fails_is_told_with_its_plugin(offered, monkeypatch):
     assert "failed in 'simulate': KeyError" in result.output
 
 
+def test_what_a_check_tells_too_is_told_once(tmp_path):
+    path = tmp_path / "unfenced.cake"
+    path.write_text(without(derived("gemm/gemm_sm90.cake"), "fence.proxy.async"), encoding="utf-8")
+    result = cake(path, "--reference", GEMM.with_suffix(".py"), *SHAPE)
+    assert result.output.count("error[core/missing-proxy-fence]") == 1
+    assert "for example: M = 130, N = 264, K = 72; the event machine goes wrong there too (missing fence: read of 'd'" in result.output
+
+
 def test_one_cta_takes_a_fraction_of_a_second():
     """A product of 128 x 256 at K = 512; the two CTAs of its cluster run together."""
     text = GEMM.read_text(encoding="utf-8")
