@@ -194,14 +194,20 @@ class Grid:
 
     # --- ptx.emulated.Launch
 
+    def peek(self, address: int, size: int) -> bytes:
+        found = self.locate(address, size)
+        return b"" if found is None else found[0].data[found[1] : found[1] + size].tobytes()
+
+    def map_in(self, data: bytes) -> TiledMap | None:
+        return self.device.map_in(data)
+
     def map(self, address: int) -> TiledMap | None:
         base = WINDOWS["param"]
         if base <= address < base << 1:
             address -= base
         if address < self.params.size:
             return self.device.map_in(self.params.data[address : address + 128].tobytes())
-        found = self.locate(address, 128)
-        return None if found is None else self.device.map_in(found[0].data[found[1] : found[1] + 128].tobytes())
+        return self.device.map_in(self.peek(address, 128))
 
     def locate(self, address: int, size: int) -> tuple[Memory, int] | None:
         return self.device.locate(address, size)

@@ -281,7 +281,7 @@ class Cta(Protocol):
 @frozen
 class TiledMap:
     """A tensor map, as the host encoded it (CUDA driver API, cuTensorMapEncodeTiled). All lists innermost dimension first; `strides` in bytes, of the
-    dimensions from the second on. `bits`: of an element. `swizzle`: 0, 32, 64 or 128 bytes. `fill`: 'zero' or 'nan'."""
+    dimensions from the second on. `kind`: the driver's name of the elements' type, in small letters; `bits`: of one. `swizzle`: 0, 32, 64 or 128 bytes. `fill`: 'zero' or 'nan'."""
 
     address: int
     bits: int
@@ -301,6 +301,9 @@ class Launch(Protocol):
 
     def map(self, address: int) -> TiledMap | None:
         """The tensor map at an address: of a parameter, or encoded into global memory."""
+
+    def peek(self, address: int, size: int) -> bytes:
+        """Bytes of global memory as they are now, an access that nobody watches; none where nothing is allocated."""
 
     def map_in(self, data: bytes) -> TiledMap | None:
         """The map that the host has encoded as these 128 bytes, wherever they were copied."""

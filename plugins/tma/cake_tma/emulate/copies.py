@@ -17,6 +17,7 @@ from cake_core.ptx.groups import BULK, UNAWAITED, Groups, Operation, Unawaited
 from cake_core.ptx.reader import At
 from cake_core.ptx.reductions import reduction
 from cake_tma.emulate.boxes import CHUNK, Box
+from cake_tma.emulate.made import map_at
 
 if TYPE_CHECKING:
     from cake_core.ptx.emulated import Agent, Coder, Lanes, Step
@@ -81,7 +82,8 @@ def _box(lanes: Lanes, address: int, four: bool) -> Box:
     """The box of the map at an address, checked when it is first met."""
     if address % MAP_ALIGN:
         raise lanes.fault("emulate/misaligned", f"a tensor map at {hex(address)}, which is no multiple of {MAP_ALIGN}")
-    map = lanes.cta.launch.map(address)
+    launch = lanes.cta.launch
+    map = launch.map(address) or map_at(launch, address)
     if map is None:
         raise lanes.fault("emulate/operand", f"there is no tensor map at {hex(address)}")
     kept = lanes.cta.launch.state(("tensor maps", four), dict)
