@@ -31,12 +31,10 @@ FIRST, ALIGN, GAP = 0x7F00_0000_0000, 256, 1 << 16
 MODULES, MODULE = 0x7E00_0000_0000, 1 << 28
 MULTIPROCESSORS = 4
 _MAGIC = b"tiledmap"
-#: Kind and bits of an element, by the driver's name of a map's type (CUDA driver API, CUtensorMapDataType).
+#: Bits of an element, by the driver's name of a map's type in small letters (CUDA driver API, CUtensorMapDataType; numbered as in PTX ISA, tensormap.replace).
 KINDS = {
-    "UINT8": ("u8", 8), "UINT16": ("u16", 16), "UINT32": ("u32", 32), "INT32": ("s32", 32), "UINT64": ("u64", 64), "INT64": ("s64", 64),
-    "FLOAT16": ("f16", 16), "FLOAT32": ("f32", 32), "FLOAT64": ("f64", 64), "BFLOAT16": ("bf16", 16), "FLOAT32_FTZ": ("f32", 32),
-    "TFLOAT32": ("tf32", 32), "TFLOAT32_FTZ": ("tf32", 32), "16U4_ALIGN8B": ("b4x16", 4), "16U4_ALIGN16B": ("b4x16_p64", 4),
-    "16U6_ALIGN16B": ("b6x16_p32", 6),
+    "uint8": 8, "uint16": 16, "uint32": 32, "int32": 32, "uint64": 64, "int64": 64, "float16": 16, "float32": 32, "float32_ftz": 32, "float64": 64,
+    "bfloat16": 16, "tfloat32": 32, "tfloat32_ftz": 32, "16u4_align8b": 4, "16u4_align16b": 4, "16u6_align16b": 6,
 }  # fmt: skip
 
 
@@ -319,12 +317,12 @@ class Api:
         host[:] = self.device.get(address, size)
 
     def _cuTensorMapEncodeTiled(self, kind, rank, address, extents, strides, box, steps, interleave, swizzle, promotion, fill) -> _Map:
-        word, bits = KINDS[kind.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")]
+        word = kind.removeprefix("CU_TENSOR_MAP_DATA_TYPE_").lower()
         span = swizzle.removeprefix("CU_TENSOR_MAP_SWIZZLE_").removesuffix("B")
         filled = "nan" if fill.endswith("NAN_REQUEST_ZERO_FMA") else "zero"
         made = TiledMap(
             address,
-            bits,
+            KINDS[word],
             word,
             tuple(extents),
             tuple(strides[: rank - 1]),

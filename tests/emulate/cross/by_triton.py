@@ -16,6 +16,7 @@ from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource
 
 from cake_core.emulate.arrays import OnArrays, on_arrays
+from cake_core.emulate.device import KINDS
 from cake_core.ptx.emulated import TiledMap
 from cake_core.ptx.reader import read
 
@@ -24,8 +25,6 @@ NAMES = {
     "float16": "fp16", "float32": "fp32", "float64": "fp64", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "int8": "i8", "uint8": "u8",
     "int16": "i16", "int32": "i32", "uint32": "u32", "int64": "i64",
 }  # fmt: skip
-#: Types of tensor maps that its compiler names (CUDA driver API, CUtensorMapDataType).
-KINDS = {0: "u8", 1: "u16", 2: "u32", 3: "s32", 4: "u64", 5: "s64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 10: "bf16"}
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,12 @@ class Described:
         )
 
     def map(self, address: int, meta: dict) -> TiledMap:
-        """Raises KeyError for a type of elements that is not known here."""
+        """As its launcher encodes it: types by the numbers that instructions have for them."""
         padded = meta["fp4_padded"]
         bits = 4 if padded else 8 * self.array.itemsize
         shape = [n * (2 if padded and at == self.array.ndim - 1 else 1) for at, n in enumerate(self.array.shape)]
         box = tuple(meta["block_size"][::-1])
-        kind = "b4x16_p64" if padded else KINDS[meta["elem_type"]]
+        kind = "16u4_align16b" if padded else list(KINDS)[meta["elem_type"]]
         swizzle = (0, 32, 64, 128)[meta["swizzle"]]
         strides = tuple(self.array.strides[-2::-1])
         return TiledMap(address, bits, kind, tuple(shape[::-1]), strides, box, (1,) * len(box), swizzle)
