@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cake_core.rules import Outcome, judge, load_rule
@@ -152,7 +152,8 @@ def test_what_a_run_shows_is_said(verdict, program, of):
 
 
 @QUIET
-@given(programs(branches=False), st.sampled_from(["each writer", "issuer", "anyone"]))
+@given(program=programs(branches=False), of=st.sampled_from(["each writer", "issuer", "anyone"]))
+@example(program=[("loop", "M", ["start"]), ("loop", "M", ["end"]), ("loop", "5", [("loop", "M", ["pass"])])], of="each writer")
 def test_without_branches_no_more_is_said_than_runs_show(verdict, program, of):
     """Loops over one parameter run equally often; the analysis lets each run as often as it likes."""
     assert verdict(program, of) == any(hit for *_, hit in after(program, {START}, of))
