@@ -9,8 +9,6 @@ import triton
 import triton.language as tl
 from by_triton import Compiled, Described
 
-from cake_core.emulate.outcome import Unsupported
-
 SCHEDULES = ("round-robin", "adversarial")
 ALL, HOPPER, BLACKWELL = (80, 90, 100), (90, 100), (100,)
 
@@ -290,9 +288,6 @@ CASES = {
     ("matmul_nvf4", 100): ("kind::mxf4nvf4.block_scale",),
 }  # fmt: skip
 
-#: Kernels with an instruction that is refused, by its name.
-REFUSED = {("matmul_made_maps", 90): "tensormap.replace", ("matmul_made_maps", 100): "tensormap.replace"}
-
 #: Right kernels that leave out what the ISA asks for, and are told so. tcgen05.alloc writes the address as threads do, a copy by a tensor map takes the
 #: same bytes later, and there is no fence between the two proxies (PTX ISA, Proxies; tcgen05.alloc: a weak store). Warps of a warpgroup that come back for
 #: the next loop execute setmaxnreg twice without a synchronisation in between (PTX ISA, setmaxnreg).
@@ -316,7 +311,7 @@ def compiled():
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize(("name", "arch"), [c for c in CASES if c not in REFUSED], ids=str)
+@pytest.mark.parametrize(("name", "arch"), CASES, ids=str)
 def test_it_is_right(name, arch, schedule, compiled, emulates):
     kernel, want, tolerance = compiled(name, arch)
     for word in CASES[name, arch]:
@@ -325,9 +320,3 @@ def test_it_is_right(name, arch, schedule, compiled, emulates):
     assert {f.code for f in run.findings} == FOUND.get((name, arch), set()), run.findings
     for output, values in (want if isinstance(want, dict) else {"out": want}).items():
         np.testing.assert_allclose(run[output].astype(np.float32), values, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize(("name", "arch"), REFUSED, ids=str)
-def test_it_is_refused_by_name(name, arch, compiled, emulates):
-    with pytest.raises(Unsupported, match=REFUSED[name, arch]):
-        compiled(name, arch)[0].run(emulates, "round-robin")
