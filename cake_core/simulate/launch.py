@@ -153,7 +153,8 @@ class Simulator:
         ranks = tuple(range(len(cluster.agents)))
         match plot.name:
             case "adversarial":
-                order, mover = Order(ranks[::-1], LATE, last=True), Mover(False, draw)
+                turned = ranks[::-1] if cluster.scenario.cluster % 2 == 0 else ranks  # who is last in one cluster is first in the next
+                order, mover = Order(turned, LATE, last=True), Mover(False, draw)
             case "round-robin":
                 order, mover = Order(ranks, -LATE, turns=True), Mover(True, draw)
             case _:
