@@ -348,7 +348,7 @@ class Answers:
             except Unanalysed as fault:
                 from cake_core.prove.executed import Executed  # which loads the event machine
 
-                self._cuts, self._executed = fault, Executed(self.rows, fault) if self.examples else None
+                self._cuts, self._executed = fault.with_traceback(None), Executed(self.rows, fault) if self.examples else None
         if isinstance(self._cuts, Unanalysed):
             return _outside(self._cuts.what, self._cuts.span)
         smt.use(self._cuts.context)

@@ -7,7 +7,6 @@ Nothing is asked after a call; z3 tells a failure to the context, and the next a
 from __future__ import annotations
 
 import ctypes
-import gc
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,10 +19,6 @@ _NUMERAL, _APP = 0, 1  # Z3_ast_kind
 _STRING_SYMBOL, _SMTLIB2 = 1, 2  # Z3_symbol_kind, Z3_ast_print_mode
 
 
-#: Contexts between two looks for those that nobody holds any more.
-MANY = 128
-
-
 class SmtError(Exception):
     """z3 refused what it was given: a fault of the compiler."""
 
@@ -31,27 +26,23 @@ class SmtError(Exception):
 class Context:
     """Terms, and the solvers that they are asked in. Terms of two contexts never meet."""
 
-    made = 0
-
     def __init__(self) -> None:
-        Context.made += 1
-        if Context.made % MANY == 0:
-            gc.collect()  # contexts that nobody holds: a term and its context hold each other, and what z3 has of them Python does not count
         self.z3: Library = library()
         config = self.z3.mk_config()
         self.handle: int = self.z3.mk_context(config)  # without counts of references: a term lives as long as the context
         self.z3.del_config(config)
         self.errors: list[str] = []
-        self._handler = HANDLER(self._failed)
+        self._handler = _handler(self.z3, self.errors)
         self.z3.set_error_handler(self.handle, self._handler)
         self.z3.set_ast_print_mode(self.handle, _SMTLIB2)
         self.int_sort: int = self.z3.mk_int_sort(self.handle)
         self.bool_sort: int = self.z3.mk_bool_sort(self.handle)
-        self.true = Term(self.z3.mk_true(self.handle), self)
-        self.false = Term(self.z3.mk_false(self.handle), self)
-        self._ints: dict[str, Term] = {}
-        self._bools: dict[str, Term] = {}
-        self._numbers: dict[int, Term] = {}
+        # Terms know their context, and no context its terms but by address: the last of them to go takes it along.
+        self._true: int = self.z3.mk_true(self.handle)
+        self._false: int = self.z3.mk_false(self.handle)
+        self._ints: dict[str, int] = {}
+        self._bools: dict[str, int] = {}
+        self._numbers: dict[int, int] = {}
         self._functions: dict[tuple[str, int], int] = {}
         self._decls: dict[int, tuple[int, str]] = {}
         self._free = self.head(self.int("?"))[0]  # which number stands for it differs by version
@@ -60,9 +51,6 @@ class Context:
         if handle := getattr(self, "handle", None):
             self.handle = 0  # solvers and models that go together with it ask for it
             self.z3.del_context(handle)
-
-    def _failed(self, _: int, code: int) -> None:
-        self.errors.append((self.z3.get_error_msg(self.handle, code) or b"").decode(errors="replace"))
 
     def sound(self) -> None:
         """Raises SmtError where a call has failed since the context was made."""
@@ -74,13 +62,13 @@ class Context:
     def int(self, name: str) -> Term:
         """The unknown integer of a name."""
         if (known := self._ints.get(name)) is None:
-            known = self._ints[name] = Term(self.z3.mk_const(self.handle, self._symbol(name), self.int_sort), self)
-        return known
+            known = self._ints[name] = self.z3.mk_const(self.handle, self._symbol(name), self.int_sort)
+        return Term(known, self)
 
     def bool(self, name: str) -> Term:
         if (known := self._bools.get(name)) is None:
-            known = self._bools[name] = Term(self.z3.mk_const(self.handle, self._symbol(name), self.bool_sort), self)
-        return known
+            known = self._bools[name] = self.z3.mk_const(self.handle, self._symbol(name), self.bool_sort)
+        return Term(known, self)
 
     def number(self, value: int) -> Term:
         if (known := self._numbers.get(value)) is None:
@@ -88,8 +76,16 @@ class Context:
                 made = self.z3.mk_int64(self.handle, value, self.int_sort)
             else:
                 made = self.z3.mk_numeral(self.handle, str(value).encode(), self.int_sort)
-            known = self._numbers[value] = Term(made, self)
-        return known
+            known = self._numbers[value] = made
+        return Term(known, self)
+
+    @property
+    def true(self) -> Term:
+        return Term(self._true, self)
+
+    @property
+    def false(self) -> Term:
+        return Term(self._false, self)
 
     def truth(self, value: bool) -> Term:
         return self.true if value else self.false
@@ -118,6 +114,11 @@ class Context:
                 name = f"k!{self.z3.get_symbol_int(self.handle, symbol)}"
             known = self._decls[decl] = self.z3.get_decl_kind(self.handle, decl), name
         return known
+
+
+def _handler(z3: Library, errors: list[str]):
+    """What z3 calls when a call failed. It knows the list alone, so that it does not keep the context that it belongs to."""
+    return HANDLER(lambda handle, code: errors.append((z3.get_error_msg(handle, code) or b"").decode(errors="replace")))
 
 
 _current: Context | None = None
@@ -362,11 +363,11 @@ def _all(make: str, terms: tuple) -> Term:
 
 
 def is_true(t: Term) -> bool:
-    return t.ast == t.ctx.true.ast
+    return t.ast == t.ctx._true
 
 
 def is_false(t: Term) -> bool:
-    return t.ast == t.ctx.false.ast
+    return t.ast == t.ctx._false
 
 
 def simplify(t: Term, *, sums: bool = False) -> Term:

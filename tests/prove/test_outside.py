@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from pathlib import Path
+
 import pytest
 
+from cake_core import smt
 from cake_core.facts import facts_of, rows_of
 from cake_core.pipeline import frontend
 from cake_core.plugins import load_registry
@@ -52,6 +57,25 @@ def test_what_is_handed_over_in_front_of_the_roles_is_not_counted(setup):
     answer = Answers(rows(setup)).deadlock_free(())
     assert answer.standing is Standing.UNKNOWN and answer.outside and "outside of the roles" in answer.reason
     assert Answers(rows("")).deadlock_free(()).standing is Standing.PROVED
+
+
+BEGUN = Path(__file__).parents[1] / "corpus" / "C-08-ring-parity-on-single-barrier" / "bad.cake"
+
+
+@pytest.mark.parametrize("text, outside", [(TEXT.replace("  SETUP\n", ""), False), (BEGUN.read_text(), True)])
+def test_what_a_proof_made_goes_with_it(text, outside):
+    """At once, cuts that were begun and are outside of the method too: no collector sees how much of a solver a cycle holds."""
+    front = frontend(Source("k.cake", text), REGISTRY)
+    gc.disable()
+    try:
+        answers = Answers(rows_of(facts_of(front.typed, REGISTRY, front.arch), front.arch, REGISTRY), examples=False)
+        assert answers.deadlock_free(()).outside is outside
+        gone = weakref.ref(smt.context())
+        smt.use(smt.Context())
+        del answers
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 SENDS = """cake 1 derived

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import threading
+import weakref
 
 import pytest
 import z3
@@ -192,6 +193,34 @@ def test_a_constant_is_of_the_context_at_hand():
         solver = smt.Solver("QF_UFLIA", context, rlimit=10_000)
         solver.add(smt.Int("x") == zero, smt.Int("x") > zero - 1)
         assert solver.check() is smt.SAT and solver.model().number(smt.Int("x")) == 0
+
+
+def test_a_context_goes_with_the_last_that_was_made_in_it():
+    """At once: what z3 has of it is nothing that a collector of cycles would see."""
+    gc.disable()
+    try:
+        context = smt.Context()
+        gone, x = weakref.ref(context), context.int("x")
+        solver = smt.Solver("QF_UFLIA", context, rlimit=10_000)
+        solver.add(x > 3, context.bool("b"), context.true, context.number(2**70) > x)
+        assert solver.check() is smt.SAT
+        model = solver.model()
+        del context, solver, x
+        assert gone() is not None and model.number(gone().int("x")) > 3
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_failed_call_is_told_to_its_context_alone():
+    one, other = smt.Context(), smt.Context()
+    smt.Term(one.z3.mk_eq(one.handle, one.int("x").ast, one.int("y").ast), one)
+    with pytest.raises(smt.SmtError):
+        smt.Solver("QF_LIA", one, tactics=("no-such-tactic",))
+    other.sound()
+    with pytest.raises(smt.SmtError):
+        one.sound()
 
 
 def test_contexts_go_with_what_was_made_in_them():
