@@ -97,14 +97,18 @@ class Entry:
     variables: tuple[Variable, ...] = ()
 
     @property
-    def threads(self) -> int | None:
+    def block(self) -> tuple[int, int, int] | None:
+        """Threads of a CTA along x, y, z, where `.reqntid` says so."""
         for d in self.directives:
             if d.startswith(".reqntid"):
-                size = 1
-                for n in d.removeprefix(".reqntid").split(","):
-                    size *= int(n)
-                return size
+                x, y, z = [*(int(n) for n in d.removeprefix(".reqntid").split(",")), 1, 1][:3]
+                return x, y, z
         return None
+
+    @property
+    def threads(self) -> int | None:
+        """All of them."""
+        return None if self.block is None else self.block[0] * self.block[1] * self.block[2]
 
 
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")

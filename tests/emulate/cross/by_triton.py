@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +77,12 @@ class Compiled:
         made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"ptx_version": 88, **options})
         self.text, self.metadata = made.asm["ptx"], made.metadata
 
-    def run(self, emulates: Any, schedule: str, **more: Any) -> OnArrays:
-        """Execute it; arrays are looked at by the names of the kernel's arguments."""
+    def fenced(self) -> str:
+        """Its text with a proxy fence behind each allocation of tensor memory."""
+        return re.sub(r"tcgen05\.alloc[^;]*;", r"\g<0> fence.proxy.async.shared::cta;", self.text)
+
+    def run(self, emulates: Any, schedule: str, text: str | None = None) -> OnArrays:
+        """Execute it, or another text in its place; arrays are looked at by the names of the kernel's arguments."""
         m = self.metadata
         given, order, metas = {}, [], iter(m.tensordesc_meta or [])
         for name, value in self.arguments.items():
@@ -104,7 +109,7 @@ class Compiled:
             given[name] = (lambda places, value=value: places[value]) if isinstance(value, str) else value
         threads = entry.threads
         return on_arrays(
-            self.text,
+            text or self.text,
             given,
             emulates,
             block=threads,
@@ -113,7 +118,6 @@ class Compiled:
             dynamic=m.shared,
             schedule=schedule,
             fresh=("scratch",),
-            **more,
         )
 
 

@@ -320,3 +320,8 @@ def test_it_is_right(name, arch, schedule, compiled, emulates):
     assert {f.code for f in run.findings} == FOUND.get((name, arch), set()), run.findings
     for output, values in (want if isinstance(want, dict) else {"out": want}).items():
         np.testing.assert_allclose(run[output].astype(np.float32), values, rtol=tolerance, atol=tolerance)
+
+
+def test_the_fence_behind_an_allocation_is_all_that_is_missing(compiled, emulates):
+    kernel = compiled("matmul_maps", 100)[0]
+    assert kernel.run(emulates, "round-robin", kernel.fenced()).findings == []
