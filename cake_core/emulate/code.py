@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cake_core.emulate import layout
 from cake_core.emulate.immediates import constant
 from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 #: The types of numpy in which registers are seen, and the number of each.
 VIEWS = tuple(dict.fromkeys(TYPES.values()))
 VIEW = {name: n for n, name in enumerate(VIEWS)}
-#: Bytes of a register, by PTX's type; predicates are a byte.
-WIDTHS = {type: np.dtype(name).itemsize for type, name in TYPES.items()}
 
 
 @dataclass(slots=True)
@@ -73,31 +72,11 @@ class Coder:
         earlier: Coder | None = None,
     ) -> None:
         self.entry, self.emulates, self.symbols, self.variables = entry, emulates, symbols, variables
-        self.places: dict[str, tuple[int, int]] = {}  # register: (width, row)
-        self.rows: dict[int, int] = {}
+        self.places, self.rows, self.refused = layout.registers(entry)  # register: (width, row)
+        self.params, self.param_bytes = layout.params(entry)
+        self.locals, self.local_bytes = layout.locals_of(entry)
         self.views: set[int] = set()
-        self.params, at = {}, 0
-        for name, _ in entry.params:
-            align, size = entry.sizes[name]
-            at = -(-at // align) * align
-            self.params[name] = at
-            at += size
-        self.param_bytes = at
-        self.locals, at = {}, 0
-        for v in entry.variables:
-            if v.space == "local" and v.size:
-                at = -(-at // v.align) * v.align
-                self.locals[v.name] = at
-                at += v.size
-        self.local_bytes = -(-at // 16) * 16
         self.fenced: set[str] = set()
-        for type, name, count in entry.registers:
-            width = 0 if type == "pred" else WIDTHS.get(type)
-            if width is None:
-                raise Unsupported(0, f".reg .{type}", "registers of this type are not covered")
-            for register in [name] if count is None else [f"{name}{i}" for i in range(count)]:
-                self.places[register] = width, self.rows.setdefault(width, 0)
-                self.rows[width] += 1
         self.statement: Statement | None = None
         self.held: frozenset[tuple[int, int]] = frozenset()  # registers that engines may have, and the lines that give them
         self.holders: set[int] = set()
@@ -436,15 +415,7 @@ def _made(entry: Entry, coder: Coder) -> Code:
         blocks[number].taken = labels[label]
     coder._view("bool")
     views, fenced = frozenset(coder.views), frozenset(coder.fenced)
-    return Code(blocks, coder.rows, views, coder.params, coder.param_bytes, _threads(entry), fenced, coder.local_bytes)
-
-
-def _threads(entry: Entry) -> tuple[int, int, int] | None:
-    for d in entry.directives:
-        if d.startswith(".reqntid"):
-            sizes = [int(n) for n in d.removeprefix(".reqntid").split(",")]
-            return tuple([*sizes, 1, 1][:3])
-    return None
+    return Code(blocks, coder.rows, views, coder.params, coder.param_bytes, entry.block, fenced, coder.local_bytes)
 
 
 __all__ = ["END", "Block", "Code", "Coder", "Group", "Pair", "compiled"]

@@ -158,6 +158,7 @@ class Grid:
         self.kept: dict[Hashable, Any] = {}
         self.watch: Watch | None = None
         self.directives: tuple[str, ...] = ()  # of the entry, as written
+        self.waiting: deque = deque()  # clusters that have not begun, each by the indices of its CTAs
         self.now: Lanes | JobAgent | None = None  # who is executing
 
     @property
@@ -193,6 +194,9 @@ class Grid:
         return clock
 
     # --- ptx.emulated.Launch
+
+    def cancel(self) -> tuple[int, int, int] | None:
+        return self.waiting.popleft()[0] if self.waiting else None
 
     def peek(self, address: int, size: int) -> bytes:
         found = self.locate(address, size)
@@ -263,7 +267,7 @@ class Grid:
             self.findings.add(fault.finding)
 
     def _run(self, resident: int) -> None:
-        waiting = deque(self._clusters())
+        waiting = self.waiting = deque(self._clusters())
         live: list[list[Cta]] = []
         idle, seen = 0, set()
         while waiting or live:

@@ -299,6 +299,9 @@ class Launch(Protocol):
     cluster: tuple[int, int, int]
     directives: Sequence[str]  # of the entry, as written: `.maxnreg 64`
 
+    def cancel(self) -> tuple[int, int, int] | None:
+        """Takes a cluster that has not begun out of the launch: the index of its first CTA. None: all have begun."""
+
     def map(self, address: int) -> TiledMap | None:
         """The tensor map at an address: of a parameter, or encoded into global memory."""
 
@@ -318,6 +321,11 @@ class Launch(Protocol):
 WINDOWS = {"shared": 1 << 56, "param": 1 << 57, "local": 1 << 58}
 #: Bits of an offset in an address of shared memory; the rank of the CTA in its cluster stands above.
 RANK_AT = 24
+
+
+def halves(register: str) -> tuple[str, str]:
+    """The two registers of 64 bits that one of 128 bits is to a `Coder`, the lower first."""
+    return f"{register}.lo", f"{register}.hi"
 
 
 def bytes_of(values: np.ndarray) -> np.ndarray:

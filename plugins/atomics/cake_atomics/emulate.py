@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cake_core.ptx import orders
-from cake_core.ptx.emulated import TYPES, WINDOWS, Coder, Lanes, Step, bytes_of
+from cake_core.ptx.emulated import TYPES, WINDOWS, Coder, Lanes, Step, bytes_of, halves
 from cake_core.ptx.forms import Words
 from cake_core.ptx.reader import Group, Operand, Statement
 from cake_core.ptx.reductions import reduction
@@ -26,8 +26,8 @@ _TAKES = {
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
-    "exch": ("b32", "b64"),
-    "cas": ("b16", "b32", "b64"),
+    "exch": ("b32", "b64", "b128"),
+    "cas": ("b16", "b32", "b64", "b128"),
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
     "inc": ("u32",),
     "dec": ("u32",),
@@ -80,6 +80,10 @@ def _made(s: Statement, c: Coder, d: Operand | None, rest: list[Operand]) -> Ste
     a, *values = rest
     if len(values) != (2 if op == "cas" else 1) + bool(hint):
         raise c.unsupported(f"operands of '{s.opcode}'")
+    if kind == "b128":  # two registers of 64 bits each, changed at once
+        kind, count = "b64", 2
+        values = [Group(halves(str(v))) for v in values[: 2 if op == "cas" else 1]]
+        d = None if d is None else Group(halves(str(d)))
     at, datas = c.address(a, generic=space == "generic"), [_data(c, v, kind, count) for v in values[: 2 if op == "cas" else 1]]
     size = count * np.dtype(TYPES[kind]).itemsize
     flushes = (op, kind) == ("add", "f32") and not noftz

@@ -265,7 +265,7 @@ def test_fences_make_a_relaxed_counter_one_that_orders(emulates):
     "text",
     [
         "atom.global.add.s64 %d1, [%P], %d1;\natom.global.sub.u32 %r1, [%P], %r1;",
-        "atom.global.cas.b128 %d1, [%P], %d1, %d1;",
+        "atom.global.add.b128 %d1, [%P], %d1;",
         "atom.global.add.f16 %h1, [%P], %h1;",
         "red.global.exch.b32 [%P], %r1;",
         "red.acquire.gpu.global.add.u32 [%P], %r1;",

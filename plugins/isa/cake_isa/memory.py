@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cake_core.ptx import orders
-from cake_core.ptx.emulated import LANES, TYPES, Coder, Lanes, Step, bytes_of
+from cake_core.ptx.emulated import LANES, TYPES, Coder, Lanes, Step, bytes_of, halves
 from cake_core.ptx.forms import Words
 from cake_core.ptx.reader import Group, Statement
 
@@ -36,9 +36,9 @@ def _form(s: Statement, c: Coder, sems: tuple[str, ...]) -> tuple[str, str, str,
     count = {"": 1, "v2": 2, "v4": 4, "v8": 8}[w.one("v2", "v4", "v8")]
     kind = w.type()
     w.end()
-    if kind == "b128":
-        raise c.unsupported("a register of 128 bits")
-    if kind not in TYPES or kind == "pred":
+    if kind == "b128" and count == 1:
+        count = 2
+    elif kind not in TYPES or kind == "pred":
         raise c.unsupported(f"'{s.opcode}': type .{kind}")
     order = {"": "weak", "volatile": "relaxed", "mmio": "relaxed"}.get(sem, sem)
     return space, order, "sys" if sem in ("volatile", "mmio") else scope, count, kind
@@ -49,6 +49,8 @@ def ld(s: Statement, c: Coder) -> Step:
     space, order, scope, count, kind = _form(s, c, ("relaxed", "acquire"))
     d, a, *_ = s.operands  # behind them at most a cache policy
     items = d.items if isinstance(d, Group) else (d,)
+    if kind == "b128":
+        items, kind = halves(str(d)), "b64"
     if len(items) != count:
         raise c.unsupported(f"'{s.opcode}' into {len(items)} registers")
     at, dtype = c.address(a, generic=space == "generic"), np.dtype(TYPES[kind])
@@ -86,6 +88,8 @@ def st(s: Statement, c: Coder) -> Step:
     if space == "param":  # of a call: the thread's own
         space = "local"
     items = b.items if isinstance(b, Group) else (b,)
+    if kind == "b128":
+        items, kind = halves(str(b)), "b64"
     if len(items) != count:
         raise c.unsupported(f"'{s.opcode}' of {len(items)} registers")
     at = c.address(a, generic=space == "generic")

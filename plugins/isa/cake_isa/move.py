@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from cake_core.ptx.emulated import LANES, RANK_AT, TYPES, WINDOWS, Coder, Lanes, Step
+from cake_core.ptx.emulated import LANES, RANK_AT, TYPES, WINDOWS, Coder, Lanes, Step, halves
 from cake_core.ptx.forms import Words
-from cake_core.ptx.reader import Group, Statement
+from cake_core.ptx.reader import Group, Operand, Statement
 
 _MOVED = ("pred", "b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64", "f16", "bf16", "f32", "f64", "f16x2", "bf16x2", "b128")
 
@@ -22,7 +23,7 @@ def mov(s: Statement, c: Coder) -> Step:
     if isinstance(d, Group) or isinstance(a, Group):
         return _vector(c, kind, d, a)
     if kind == "b128":
-        raise c.unsupported("a register of 128 bits")
+        return _halves(c, halves(str(d)), halves(str(a)))
     bits = "pred" if kind == "pred" else f"u{''.join(x for x in kind.partition('x')[0] if x.isdigit())}"
     if kind.endswith("x2"):
         bits = "u32"
@@ -32,7 +33,17 @@ def mov(s: Statement, c: Coder) -> Step:
     return lambda lanes: to(lanes, x(lanes))
 
 
+def _halves(c: Coder, into: Sequence[Operand], of: Sequence[Operand]) -> Step:
+    to, x = c.results(into, "b64"), c.sources(of, "b64")
+    return lambda lanes: to(lanes, x(lanes).copy())
+
+
 def _vector(c: Coder, kind: str, d, a) -> Step:
+    if kind == "b128":
+        sides = [o.items if isinstance(o, Group) else halves(str(o)) for o in (d, a)]
+        if [len(o) for o in sides] != [2, 2]:
+            raise c.unsupported("parts of 128 bits that are not two")
+        return _halves(c, *sides)
     group = d if isinstance(d, Group) else a
     assert isinstance(group, Group)
     width = int(kind[1:]) if kind[1:].isdigit() else 32 if kind.endswith("x2") else 0

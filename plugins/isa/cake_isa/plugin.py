@@ -47,6 +47,9 @@ _TABLE = {
         },
         "memory": {"ld": "ld", "ldu": "ld", "st": "st"},
     },
+    "Parallel Synchronization and Communication Instructions": {
+        "clusters": {"clusterlaunchcontrol.try_cancel": "try_cancel", "clusterlaunchcontrol.query_cancel": "query_cancel"},
+    },
     "Miscellaneous and Control Flow Instructions": {"move": {"nanosleep": "nanosleep", "pmevent": "nothing", "trap": "trap", "call": "call"}},
 }  # fmt: skip
 

@@ -1,0 +1,51 @@
+"""Where a kernel's registers, parameters and threads' own variables lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cake_core.ptx.emulated import TYPES, halves
+from cake_core.ptx.reader import Entry
+
+#: Bytes of a register, by PTX's type; predicates are a byte.
+WIDTHS = {type: np.dtype(name).itemsize for type, name in TYPES.items()}
+
+
+def registers(entry: Entry) -> tuple[dict[str, tuple[int, int]], dict[int, int], dict[str, str]]:
+    """(width, row) of each register, how many there are of each width, and the types of those that are not covered. Predicates have the width 0; a
+    register of 128 bits is two of 64, its `halves`."""
+    places: dict[str, tuple[int, int]] = {}
+    rows: dict[int, int] = {}
+    refused: dict[str, str] = {}
+    for type, name, count in entry.registers:
+        width = 0 if type == "pred" else 8 if type == "b128" else WIDTHS.get(type)
+        for register in [name] if count is None else [f"{name}{i}" for i in range(count)]:
+            if width is None:
+                refused[register] = type
+                continue
+            for one in halves(register) if type == "b128" else (register,):
+                places[one] = width, rows.setdefault(width, 0)
+                rows[width] += 1
+    return places, rows, refused
+
+
+def params(entry: Entry) -> tuple[dict[str, int], int]:
+    """Offset of each parameter, and the bytes of all."""
+    places, at = {}, 0
+    for name, _ in entry.params:
+        align, size = entry.sizes[name]
+        at = -(-at // align) * align
+        places[name] = at
+        at += size
+    return places, at
+
+
+def locals_of(entry: Entry) -> tuple[dict[str, int], int]:
+    """Offset of each variable of a thread, and the bytes of all."""
+    places, at = {}, 0
+    for v in entry.variables:
+        if v.space == "local" and v.size:
+            at = -(-at // v.align) * v.align
+            places[v.name] = at
+            at += v.size
+    return places, -(-at // 16) * 16
