@@ -31,7 +31,7 @@ FIRST, ALIGN, GAP = 0x7F00_0000_0000, 256, 1 << 16
 MODULES, MODULE = 0x7E00_0000_0000, 1 << 28
 MULTIPROCESSORS = 4
 _MAGIC = b"tiledmap"
-#: Bits of an element, by the driver's name of a map's type in small letters (CUDA driver API, CUtensorMapDataType; numbered as in PTX ISA, tensormap.replace).
+#: Bits of an element, by the driver's name of a map's type in small letters (CUDA driver API, CUtensorMapDataType; numbered as the ISA numbers the types of tensor maps).
 KINDS = {
     "uint8": 8, "uint16": 16, "uint32": 32, "int32": 32, "uint64": 64, "int64": 64, "float16": 16, "float32": 32, "float32_ftz": 32, "float64": 64,
     "bfloat16": 16, "tfloat32": 32, "tfloat32_ftz": 32, "16u4_align8b": 4, "16u4_align16b": 4, "16u6_align16b": 6,
