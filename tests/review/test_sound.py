@@ -86,5 +86,5 @@ def test_what_is_no_looser_finds_what_was_found(rule, rows, tmp_path):
 
 def test_the_mutants_are_of_each_direction(tmp_path):
     """Else the comparison above would say nothing of one of them."""
-    met = Counter(judged(rule, other) for rule in RULES[:30] for _, other in changed(rule, tmp_path))
+    met = Counter(judged(rule, other) for rule in RULES[:18] for _, other in changed(rule, tmp_path))
     assert all(met[d] >= 5 for d in (Direction.LOOSER, Direction.TIGHTER, Direction.UNKNOWN)), met
