@@ -2,12 +2,14 @@
 
 In all fragments of a factor register j of lane l has the word 4 (j / 2) + l mod 4 of row l / 4 + 8 (j mod 2); factors of 8 rows have every second of
 these registers (PTX ISA, Matrix Fragments for mma: one rule for every type, checked against its tables in the tests). Sums of floats are exact and then
-cut off to f32, rounded to f16 (`numbers`); f64 is summed in f64, then added to C. The ISA leaves the order open.
+cut off to f32, rounded to f16 (`numbers`); of f64 each step is a fused multiply-add, as the ISA has it, from C on along K. The ISA leaves the order open.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
@@ -46,6 +48,8 @@ def product(s: Statement, c: Coder) -> Step:
             out = _bits(form, left, right, sums)
         else:
             left, right = _values(form, left, form.a), _values(form, right, form.b)
+            if form.a == "f64":
+                return put(lanes, registers(chain(left, right, sums), "f64"))
             if scale_a is not None and scale_b is not None:
                 left *= np.repeat(scale_a(lanes), form.k // form.scales, 1)
                 right *= np.repeat(scale_b(lanes), form.k // form.scales, 1)
@@ -102,13 +106,30 @@ def registers(out: np.ndarray, kind: str) -> np.ndarray:
 
 def rounded(form: Form, product: np.ndarray, sums: np.ndarray) -> np.ndarray:
     match form.d:
-        case "f64":
-            return product + sums
         case "s32":
             return numbers.wrapped(product.astype(np.int64) + sums, form.satfinite)
         case "f16":
             return numbers.halves(product + sums)
     return numbers.cut(product + sums)
+
+
+def chain(left: np.ndarray, right: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Fused multiply-adds of float64, one behind another along K, each rounded once to the nearest."""
+    out = [[_fused_row(x, y, c) for y, c in zip(right.tolist(), row, strict=True)] for x, row in zip(left.tolist(), sums.tolist(), strict=True)]
+    return np.array(out)
+
+
+def _fused_row(x: list[float], y: list[float], total: float) -> float:
+    for a, b in zip(x, y, strict=True):
+        rough = a * b + total
+        if math.isfinite(a) and math.isfinite(b) and math.isfinite(total) and (exact := Fraction(a) * Fraction(b) + Fraction(total)):
+            try:
+                total = float(exact)
+            except OverflowError:
+                total = math.inf if exact > 0 else -math.inf
+        else:
+            total = rough
+    return total
 
 
 def _values(form: Form, rows: np.ndarray, kind: str) -> np.ndarray:

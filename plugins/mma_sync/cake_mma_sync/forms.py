@@ -102,6 +102,8 @@ def form_of(s: Statement, c: Coder) -> Form:
     shapes, results = SHAPES[a]
     if (m, k) not in shapes or d not in results or acc not in results:
         raise c.unsupported(f"the shape {words[0]} of {a} and {b} with {d} and {acc}")
+    if (a, k) == ("f16", 8) and d != acc:
+        raise c.unsupported(f"m16n8k8 of f16 with {d} and {acc}, which have to be one")
     bits = ""
     if a == "b1":
         if len(rest) != 2 or rest[0] not in ("and", "xor") or rest[1] != "popc":

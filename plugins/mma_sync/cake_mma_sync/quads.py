@@ -28,6 +28,8 @@ def product(s: Statement, c: Coder) -> Step:
     if len(words) != 10 or words[1:4] != ("sync", "aligned", "m8n8k4") or words[7:9] != ("f16", "f16"):
         raise c.unsupported(f"the words of '{s.opcode}'")
     a_layout, b_layout, d_type, c_type = words[4], words[5], words[6], words[9]
+    if (d_type, c_type) == ("f16", "f32"):
+        raise c.unsupported("m8n8k4 with a result of f16 and a C of f32")
     if {a_layout, b_layout} - {"row", "col"} or {d_type, c_type} - {"f16", "f32"}:
         raise c.unsupported(f"the words of '{s.opcode}'")
     put = c.results(_registers(c, s.operands[0], 4 if d_type == "f16" else 8), "b32")

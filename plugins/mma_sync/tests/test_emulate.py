@@ -301,6 +301,20 @@ def test_a_selector_that_the_isa_does_not_have():
     assert run.codes == ["emulate/operand"]
 
 
+def test_steps_of_f64_are_fused():
+    """(1 + 2^-30)^2 - 1 - 2^-29 is 2^-60 where the product is not rounded, else 0. Beyond the greatest number a sum is infinite."""
+    x, y, start = np.zeros((8, 4)), np.zeros((8, 4)), np.zeros((8, 8))
+    x[0, 0], y[:, 0], start[0] = 1 + 2.0**-30, 1 + 2.0**-30, -1 - 2.0**-29
+    x[1, :2], start[1] = (1e308, 1e308), 1e308
+    y[:, 1] = 1
+    x[2, 3], y[:, 3] = np.inf, 0
+    left = words_of(codes(x, 64), 64, lambda lane, i: place_a("f64", 8, 4, lane, i), 8, 4)
+    right = words_of(codes(y, 64), 64, lambda lane, i: place_b("f64", 8, 4, lane, i), 8, 4)
+    _, words = execute("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", left, right, accumulators(start, "f64"), 2, "f64")
+    d = matrix(words, 8, "f64")
+    assert (d[0] == 2.0**-60).all() and (d[1] == np.inf).all() and np.isnan(d[2]).all() and (d[3] == 0).all()
+
+
 def test_integers_wrap_or_saturate():
     left, right = np.full((32, 4), 0x80808080, np.uint32), np.full((32, 2), 0x7F7F7F7F, np.uint32)
     start = accumulators(np.full((16, 8), -(2.0**31) + 5), "s32")
@@ -334,7 +348,7 @@ def test_special_values():
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "d", "c"), [("row", "col", "f32", "f32"), ("col", "row", "f16", "f16"), ("row", "row", "f32", "f16"), ("col", "col", "f16", "f32")]
+    ("a", "b", "d", "c"), [("row", "col", "f32", "f32"), ("col", "row", "f16", "f16"), ("row", "row", "f32", "f16"), ("col", "col", "f32", "f32")]
 )
 def test_four_products_of_quads(a, b, d, c):
     """Rows, columns and places by the formulas of the ISA for m8n8k4 of f16, a lane and an element at a time."""
@@ -391,6 +405,8 @@ def test_movmatrix():
         ("mma.sync.aligned.m16n8k16.row.col.f16.bf16.bf16.f16", "bf16"),
         ("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "m16n8k32"),
         ("mma.sync.aligned.m8n8k4.row.col.f32.bf16.bf16.f32", "words"),
+        ("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f32", "m8n8k4"),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f16", "have to be one"),
         ("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32", "row"),
         ("mma.sync.aligned.kind::mxf4nvf4.block_scale.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0", "mxf4nvf4"),
         ("mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f32.e2m1.s8.f32", "s8"),
