@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from cake_core.frozen import FEW, frozen, thawed
+
+CORE = Path(__file__).resolve().parents[1] / "cake_core"
 
 
 @frozen
@@ -217,3 +220,13 @@ def test_without_comparison_each_object_is_one(decorate):
         x: int
 
     assert One(1) != One(1) and len({One(1), One(1)}) == 2 and repr(One(1)).endswith("One(x=1)")
+
+
+#: Rooms that each check loads.
+LOADED = ("check", "derive", "diagnostics", "elaborate", "facts", "ir", "lower", "plugins", "primitive", "prove", "rules", "syntax")
+
+
+@pytest.mark.parametrize("room", LOADED)
+def test_a_check_compiles_no_methods_of_classes_that_it_may_not_use(room):
+    plain = [f"{p.name}: {line}" for p in (CORE / room).rglob("*.py") for line in p.read_text().splitlines() if line.startswith("@dataclass")]
+    assert plain == [], "@frozen or @thawed: docs/decisions/0038"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from math import gcd
 
 from cake_core.derive.accesses import operation_with
@@ -15,7 +15,7 @@ from cake_core.derive.turns import Turning
 from cake_core.derive.warps import NamedBarriers
 from cake_core.diagnostics import CakeError, Sink
 from cake_core.effects import Access, Effect, Fence, InGroup, Mode, Proxy, WaitGroup
-from cake_core.frozen import frozen
+from cake_core.frozen import frozen, thawed
 from cake_core.ir import ranges
 from cake_core.ir.build import add, assign, binary, mod, standing
 from cake_core.ir.flow import walk
@@ -80,7 +80,7 @@ class Frame:
     fresh: object
 
 
-@dataclass(slots=True)
+@thawed
 class Body(DeriveContext):
     """Derives one role; a `DeriveContext` for its operations."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cake_core.effects import Mode, Proxy
 from cake_core.facts.schema import (
@@ -29,6 +29,7 @@ from cake_core.facts.schema import (
     While,
     WithBytes,
 )
+from cake_core.frozen import thawed
 from cake_core.ir.build import binary
 from cake_core.ir.flow import conjuncts
 from cake_core.ir.nodes import Binary, Bool, Call, Cond, Expr, Int, Name, Option, Unary
@@ -38,7 +39,7 @@ from cake_core.ir.types import Level, Scalar, Tile
 from cake_core.source import Span
 
 
-@dataclass(slots=True)
+@thawed
 class HandOff:
     """What one stretch of a role's text brings to one barrier array, a phase; each by the rank of the CTA that gets it, from all
     CTAs that have the role. `arrivals` None: a condition that can't be counted decides, or the rank is not known. `expected` and
@@ -149,7 +150,7 @@ def _arguments(e):
     return e
 
 
-@dataclass(slots=True)
+@thawed
 class _Reader:
     facts: Facts
     role: RoleFacts

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr
 from cake_core.primitive.kinds import Primitive
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Counter(Primitive):
     """How numbers are drawn from an element i32 of global memory, which all CTAs of a grid share (S9)."""
 
