@@ -146,7 +146,8 @@ class Mover(Carrier):
 
 
 def _fenced(run: Schedule, agent: Agent, step: Step) -> None:
-    """What a warpgroup's engine is given of registers must be fenced from what threads did with them before (PTX ISA, asynchronous warpgroup-level matrix operations, fence)."""
+    """What a warpgroup's engine is given of registers must be fenced from what threads did with them before (PTX ISA, asynchronous warpgroup-level
+    matrix operations, fence)."""
     for x in (step.job.env[slot] for slot in step.job.site.fragments):
         if x.touched:
             told = f"'{step.event.op}' uses '{x.name}', which threads have accessed with no fence of registers behind it"
