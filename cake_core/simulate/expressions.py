@@ -44,8 +44,8 @@ class Bound:
 
 @thawed(eq=False)
 class Fragment:
-    """A declared fragment: an array a slot, None before anything is written to it. Of states, arrays by field. `touched`: whether threads have accessed
-    it since their last fence of registers, or no fence was yet."""
+    """A declared fragment: an array a slot, None before anything is written to it. Of states, arrays by field. `touched`: whether threads
+    have accessed it since their last fence of registers, or no fence was yet."""
 
     name: str
     arrays: list

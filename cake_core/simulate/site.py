@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @thawed(eq=False)
 class Site:
-    """`names`: what is bound here. `run`: of an operation, what it does to data in an environment; `leads`: whether the
-    leading lane alone does it. `fragments`: slots of those that it accesses. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
-    names and slots of the loops around."""
+    """`names`: what is bound here. `lies`: how the value that the statement moves lies over the threads, if anything says so. `loops`: index
+    names and slots of the loops around. `fragments`: slots of those that it accesses. `run`: of an operation, what it does to data in an
+    environment; `leads`: whether the leading lane alone does it."""
 
     room: Room
     names: dict[str, Bound]

@@ -9,7 +9,6 @@ from cake_core.primitive import CheckContext, Function, LowerContext, SimulateCo
 from cake_core.ptx.builder import Operand
 from cake_math.operands import f32_result
 
-
 #: The least normal f32: what is smaller becomes zero under .ftz.
 TINY = 2.0**-126
 
