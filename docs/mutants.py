@@ -1,4 +1,4 @@
-"""Writes the results of docs/mutants.md: `python docs/mutants.py --write [NAME ..]`.
+"""Writes the results of docs/mutants.md: `python docs/mutants.py --write [NAME ..]`, or `--all --write` for every row anew.
 
 Every single mutant of the kernels that are named, or drawn ones (`--random`), or kernels of the seeds A .. B - 1 (`--drawn FAMILY A B`); or only
 the cases on which the judges did not agree before (`--again`). What was found is kept in mutants.json beside this file, row by row, and the
@@ -39,7 +39,7 @@ DEVICE_START, DEVICE_END = "<!-- on hardware, written by docs/mutants.py -->", "
 SHARE = 24
 REGISTRY = load_registry()
 
-#: Kernel, target, and sizes where those that are found would leave something out.
+#: Kernel, target, and sizes where those that are found would leave something out. Elementwise kernels have no statement that an operator changes.
 KERNELS = {
     "softmax": ("softmax/softmax", "sm90", ()),
     "rmsnorm": ("rmsnorm/rmsnorm", "sm80", ()),
@@ -54,6 +54,10 @@ KERNELS = {
     "quantize_e4m3": ("quantize/quantize_e4m3", "sm90", ()),
     "gemm_sm100_pair": ("gemm/gemm_sm100_pair", "sm100", ()),
     "moe_grouped": ("moe/moe_grouped_sm90", "sm90", ()),
+    "moe_grouped_dynamic": ("moe/moe_grouped_dynamic_sm90", "sm90", ()),
+    "gemm_sm100_mxf8": ("gemm/gemm_sm100_mxf8", "sm100", ()),
+    "gemm_sm100_nvf4": ("gemm/gemm_sm100_nvf4", "sm100", ()),
+    "knn_merge": ("knn/knn_merge", "sm90", ()),
     "attn_fwd": ("attention/attn_fwd_sm90", "sm90", ()),
 }
 #: Kernels that the machine's tests use, beside the zoo.
@@ -68,8 +72,9 @@ def front_of(name: str):
         folder, arch, sizes = KERNELS[name]
         path = ROOT / "kernels" / f"{folder}.cake"
     front = frontend(Source(path.name, path.read_text(encoding="utf-8")), REGISTRY, arch)
-    if name == "moe_grouped":
-        sizes = {"E": 4, "T": 200, "N": 300, "K": 128}
+    if name in ("moe_grouped", "moe_grouped_dynamic"):
+        # Items that are drawn are at most two ahead, so that a ring of four slots is lapped in one and the next only with more than two steps each.
+        sizes = {"E": 4, "T": 200, "N": 300, "K": 128 if name == "moe_grouped" else 200}
         return front, tuple(Scenario(sizes, loads=lambda t, i, ends=ends: ends[i[0]]) for ends in ENDS)
     if name == "attn_fwd":
         return front, tuple(map(attention, BATCHES))
@@ -244,6 +249,15 @@ def device_table() -> str:
     return "\n".join([*lines, "", f"{e['gpu']}, {e['date']}, {launches} launches; {right} of {len(controls)} runs of the kernels themselves right."])
 
 
+def everything() -> list[tuple]:
+    """What the rows of the table are of: title, kind, name, how many, and the first seed."""
+    kept = json.loads(RESULTS.read_text())
+    single = [(n, "single", n, len(judge_of(n)[1])) for n in (*KERNELS, *TEXTS)]
+    random = [(t, "random", t.removesuffix(", drawn"), row["mutants"]) for t, row in kept.items() if t.endswith(", drawn")]
+    seeds = [(t, *t.replace(" .. ", " ").split()) for t in kept if " .. " in t]
+    return [*single, *random, *((t, "drawn", family, int(end) - int(first), int(first)) for t, family, first, end in seeds)]
+
+
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("names", nargs="*", help=f"of {', '.join((*KERNELS, *TEXTS))}")
@@ -251,6 +265,9 @@ def main() -> None:
     args.add_argument("--random", type=int, default=0, metavar="N", help="N mutants of one to three edits instead of all single ones")
     args.add_argument("--every", type=int, default=1, metavar="N", help="every N-th mutant of a kernel alone")
     args.add_argument("--again", action="store_true", help="only those of the rows NAME and 'NAME, drawn' on which the judges did not agree")
+    args.add_argument(
+        "--all", action="store_true", help="every row of the table, with as many drawn mutants as it has, and every kernel that has none"
+    )
     args.add_argument("--processes", type=int, default=os.cpu_count())
     args.add_argument("--write", action="store_true", help="the tables into mutants.md")
     given = args.parse_args()
@@ -259,6 +276,8 @@ def main() -> None:
         if title in json.loads(RESULTS.read_text()):
             again(title)
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
+        for title, kind, name, total, *first in everything() if given.all else ():
+            campaign(title, kind, name, total, pool, 1, *first)
         for name in () if given.again else given.names:
             if given.random:
                 campaign(f"{name}, drawn", "random", name, given.random, pool)
