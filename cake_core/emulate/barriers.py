@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cake_core.emulate.clocks import Vector
 from cake_core.ptx.groups import mask_of
 
 if TYPE_CHECKING:
     from cake_core.emulate.agents import Agent
+    from cake_core.emulate.memory import Memory
     from cake_core.emulate.warps import Lanes
 
 MOST = 2**20 - 1
+#: Bytes of an object.
+SIZE = 8
 
 
 class PhaseBarrier:
     """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for. `born`: agent and count
     of its initialisation, and the lanes; None: seen by all."""
 
-    __slots__ = ("alive", "born", "bytes", "count", "done", "name", "now", "pending", "phase", "trace")
+    __slots__ = ("alive", "born", "bytes", "count", "done", "name", "now", "pending", "phase", "place", "trace")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, memory: Memory, offset: int) -> None:
+        self.place = memory, np.array([offset])
         self.name, self.count, self.pending, self.bytes, self.phase = name, 0, 0, 0, 0
         self.now, self.done = Vector(), Vector()
         self.born: tuple[int, int, int] | None = None
@@ -33,6 +39,12 @@ class PhaseBarrier:
     def init(self, agent: Agent, count: int) -> None:
         if not 1 <= count <= MOST:
             raise agent.fault("emulate/barrier", f"{self.name} is initialised for {count} arrivals; 1 to {MOST} are possible")
+        if self.alive:
+            agent.finding("emulate/barrier", f"{self.name} is initialised again, and was not invalidated before")
+            self._held(agent, False)
+        memory, at = self.place
+        memory.write(agent, at, np.zeros((1, SIZE), np.uint8))
+        self._held(agent, True)
         self.count = self.pending = count
         self.alive = True
         self.bytes = self.phase = 0
@@ -45,6 +57,14 @@ class PhaseBarrier:
     def invalidate(self, agent: Agent) -> None:
         self._alive(agent)
         self.alive = False
+        self._held(agent, False)
+        memory, at = self.place
+        memory.forget(agent, at, SIZE)
+
+    def _held(self, agent: Agent, held: bool) -> None:
+        memory, at = self.place
+        if agent.grid.races and memory.shadow is not None:
+            memory.shadow.hold(int(at[0]) - memory.base, SIZE, held)
 
     def _alive(self, agent: Agent) -> None:
         if not self.alive:

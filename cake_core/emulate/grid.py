@@ -15,6 +15,7 @@ from cake_core.emulate.clocks import Vector
 from cake_core.emulate.code import Code
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Fault, Finding, Findings
+from cake_core.emulate.races import OBJECT
 from cake_core.emulate.turns import Turns
 from cake_core.emulate.warps import Lanes, Warp
 from cake_core.emulate.watch import JOB, Watch
@@ -97,7 +98,7 @@ class Cta:
         memory._inside(agent, np.array([offset]), 8, "used as a barrier")
         kept = self.cluster[rank].barriers
         if offset not in kept:
-            kept[offset] = PhaseBarrier(f"the barrier at {offset - SHARED_AT} of CTA {self.cluster[rank].number}")
+            kept[offset] = PhaseBarrier(f"the barrier at {offset - SHARED_AT} of CTA {self.cluster[rank].number}", memory, offset)
         return kept[offset]
 
     def meeting(self, number: int) -> Meeting:
@@ -150,8 +151,8 @@ class Grid:
         self.params.data[: len(params)] = np.frombuffer(params, np.uint8)
         self.findings = Findings()
         self.progress = self.executed = 0
-        self.names: list[str] = ["nobody"]
-        self.jobs = np.zeros(64, bool)  # by number of agent: whether it accesses memory as engines do
+        self.names: list[str] = ["nobody", "a barrier object"]  # by number: the second is races.OBJECT
+        self.jobs = np.arange(64) == OBJECT  # by number of agent: whether it accesses memory as engines do
         self.free: deque[Clock] = deque()  # clocks of jobs that are over, the longest first
         self.queues: dict[Hashable, deque[Job]] = {}
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen

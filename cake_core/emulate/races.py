@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: A word of an access: agent << AGENT | count << COUNT | strong << STRONG | lane. 0: nobody.
 AGENT, COUNT, STRONG, LANE = 40, 8, 7, 31
 _COUNTS = (1 << AGENT - COUNT) - 1
+#: The number that stands for a barrier object as the writer of its bytes: nobody's accesses are ordered behind it while it lives.
+OBJECT = 1
 
 
 class Shadow:
@@ -71,6 +73,12 @@ class Shadow:
         if not words.size or int(words.min()) == 0 or (words >> AGENT == agent.clock.id).any() or agent.grid.jobs[words >> AGENT].any():
             return False
         return bool((rows[index] == data).all())
+
+    def hold(self, at: int, size: int, held: bool) -> None:
+        """A barrier object lives in these bytes, or does so no more."""
+        if self.writes is None:
+            self.writes = np.zeros(self.size, np.int64)
+        self.writes[at : at + size] = OBJECT << AGENT | _COUNTS << COUNT if held else 0
 
     # --- checks
 
@@ -170,6 +178,13 @@ class Shadow:
     # --- findings
 
     def _race(self, agent: Agent, other: int, does: str, did: str) -> None:
+        if other == OBJECT:
+            agent.finding(
+                "emulate/barrier",
+                f"{agent.who} {does} bytes of the {self.memory.name} in which a barrier object lives",
+                why="until it is invalidated its bytes are accessed by instructions for barrier objects alone (PTX ISA, mbarrier)",
+            )
+            return
         agent.finding(
             "emulate/race",
             f"{agent.who} {does} bytes of the {self.memory.name} that {agent.grid.name(other)} {did}, and nothing orders the two",

@@ -243,6 +243,38 @@ def test_an_object_is_used_behind_its_initialisation(run, meet, fits):
     assert run(BEGUN.format(meet=meet), grid=2, cluster=2).codes == ([] if fits else ["emulate/race"])
 
 
+@pytest.mark.parametrize(
+    "access",
+    [
+        "ld.shared.b32 %r1, [%s];",
+        "st.shared.b32 [%s+4], 0;",
+        "atom.shared.add.u32 %r1, [%s], 1;",
+        "cp.async.ca.shared.global [%s], [%D], 4;\ncp.async.wait_all;",
+        "cp.async.bulk.global.shared::cta.bulk_group [%D], [%s], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;",
+    ],
+)
+def test_the_bytes_of_an_object_are_its_own(run, access):
+    """Until it is invalidated; then they hold nothing that may be read."""
+    body = INIT.format(1) + "@!%p0 ret;\nst.shared.b64 [%s+8], 0;\nfence.proxy.async;\n"
+    assert run(body + access, out(4)).codes == ["emulate/barrier"]
+    ended = "mbarrier.inval.shared::cta.b64 [%s];\n"
+    assert run(body + ended + access, out(4)).codes[:1] == (
+        ["emulate/uninitialised"] if "[%s+4]" not in access and "cp.async.ca" not in access else []
+    )
+    stored = "st.shared.b64 [%s], 0;\nfence.proxy.async;\n"
+    assert run(body + ended + stored + access, out(4)).findings == []
+
+
+def test_an_object_is_initialised_once(run):
+    again = "mbarrier.init.shared::cta.b64 [%s], 1;\n"
+    ended = "mbarrier.inval.shared::cta.b64 [%s];\n"
+    assert run(INIT.format(1) + "@!%p0 ret;\n" + again).codes == ["emulate/barrier"]
+    assert run(INIT.format(1) + "@!%p0 ret;\n" + ended + again).findings == []
+    # Threads of another warp store there in no order with it.
+    for schedule in ("round-robin", "adversarial", "random:1", "random:2"):
+        assert run("st.shared.b32 [%s], 7;\n" + INIT.format(1), block=64, schedule=schedule).codes in (["emulate/race"], ["emulate/barrier"])
+
+
 def test_a_warp_that_comes_late_has_met_nobody(run):
     """Warp 0 initialises and goes on; that warp 1 comes later orders nothing."""
     body = FIRST + "@%p0 mbarrier.init.shared::cta.b64 [%s], 64;\n{}mbarrier.arrive.shared::cta.b64 _, [%s];\n"
