@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import re
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from types import SimpleNamespace
@@ -111,8 +112,9 @@ class Program:
         self.entry: Entry = read(text)
         self.symbols, self.static, self.extern = _laid_out(self.entry)
         self.variables, at = [], MODULES + MODULE * next(_MODULES)
+        said = Counter(_NAME.findall(text)) if self.entry.variables else {}
         for v in self.entry.variables:
-            if v.space != "local" and v.size and _named(v.name, text):
+            if v.space != "local" and v.size and said[v.name] > 1:  # more often than where it is declared
                 at = -(-at // max(v.align, 16)) * max(v.align, 16)
                 self.variables.append((at, _valued(v)))
                 at += v.size + GAP
@@ -156,11 +158,7 @@ class Program:
 
 
 _MODULES = count()
-
-
-def _named(name: str, text: str) -> bool:
-    """Whether a text says a name more often than where it is declared."""
-    return len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) > 1
+_NAME = re.compile(r"%?[\w$]+")
 
 
 def _valued(v: Variable) -> Variable:

@@ -19,8 +19,6 @@ from triton.experimental.gluon.language.nvidia.blackwell import (
 from triton.experimental.gluon.language.nvidia.blackwell import tma as tma100
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma, warpgroup_mma, warpgroup_mma_wait
 
-from cake_core.emulate.outcome import Unsupported
-
 SCHEDULES = ("round-robin", "adversarial")
 
 
@@ -265,9 +263,6 @@ CASES = {
     "wgmma_tile": (90, lambda: wgmma_tile_case(False), ("wgmma.mma_async",)),
     "wgmma_tile_a_in_registers": (90, lambda: wgmma_tile_case(True), ("wgmma.mma_async",)),
 }
-#: Kernels with an instruction that is refused, by its name.
-REFUSED = {"cancelled": "clusterlaunchcontrol.try_cancel"}
-
 #: Right kernels that leave out what the ISA asks for: `FOUND` of test_triton.py says what.
 UNFENCED = ("one_tile", "one_tile_m64", "one_tile_a_in_tmem", "pair", "pair_m128")
 
@@ -288,7 +283,7 @@ def compiled():
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", [c for c in CASES if c not in REFUSED])
+@pytest.mark.parametrize("name", CASES)
 def test_it_is_right(name, schedule, compiled, emulates):
     kernel, want, tolerance = compiled(name)
     for word in CASES[name][2]:
@@ -303,9 +298,3 @@ def test_it_is_right(name, schedule, compiled, emulates):
 def test_the_fence_behind_an_allocation_is_all_that_is_missing(name, compiled, emulates):
     kernel = compiled(name)[0]
     assert kernel.run(emulates, "round-robin", kernel.fenced()).findings == []
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_it_is_refused_by_name(name, compiled, emulates):
-    with pytest.raises(Unsupported, match=REFUSED[name]):
-        compiled(name)[0].run(emulates, "round-robin")
