@@ -3,7 +3,7 @@
 Hand-offs are told apart by the stretch that they stand in and by the slot that they name: two indices are the same slot if they
 are the same expression of variables that were not set in between. An arrival behind another one of the same slot, with a wait
 between them, belongs to the next phase. The text is read for each CTA of the cluster apart: what its rank decides, an arm of a branch or the
-rank that something goes to, is decided, and such a branch parts no stretch.
+rank that something goes to, is decided, and the arms of such a branch are one stretch.
 """
 
 from __future__ import annotations
