@@ -22,7 +22,7 @@ Examples:
 \b
 Refused are, among others: a stable rule that may let more pass than before and has no soundness note in pack.yaml; existing
 texts edited beside what a rule judges; a rule without an owner; an agent as author without its run; a version that does not
-say what changed; a kernel of kernels/ that is judged otherwise than before. 'cake explain review/CODE' says why.
+say what changed; a kernel of kernels/ that is judged otherwise than before; a cake.toml that asks for less. 'cake explain review/CODE' says why.
 """
 
 
@@ -40,7 +40,8 @@ def command(
     """Say whether a change of rule packs may be merged: exit code 0 if it may, 1 or 3 if it is refused.
 
     Packs are all folders of the git repository with a 'pack.yaml', those below 'tests' and 'templates' excepted. What changed is compared
-    rule by rule, the texts beside changed rules and the kernels in 'kernels/' are judged by both versions.
+    rule by rule, the texts beside changed rules and the kernels in 'kernels/' are judged by both versions, by rules of safety and legality
+    Cake's own kernels too where it runs from a checkout.
     """
     from cake_core.review.markdown import comment
     from cake_core.review.review import review
