@@ -184,8 +184,11 @@ def test_lanes_wait_for_objects_of_their_own(run):
     assert (done.findings, done["D"].tolist()) == ([], [0, 1])
 
 
-def test_what_never_comes_is_a_deadlock(run):
-    done = run(INIT.format(2) + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%s];\nREAD:\n" + WAIT)
+@pytest.mark.parametrize("asks", ["try_wait", "test_wait"])
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random:3"])
+def test_what_never_comes_is_a_deadlock(run, asks, schedule):
+    wait = WAIT.replace("try_wait", asks)
+    done = run(INIT.format(2) + "@%p0 mbarrier.arrive.shared::cta.b64 _, [%s];\nREAD:\n" + wait, schedule=schedule)
     assert done.codes == ["emulate/deadlock"]
 
 
