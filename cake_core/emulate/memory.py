@@ -53,8 +53,17 @@ class Memory:
         if self.shadow is not None and not (lanes is not None and self.shadow.repeats(agent, chunk, index, rows, data)):
             self.shadow.write(agent, chunk, index, lanes, bool(scope))
         rows[index] = data
+        if lanes is not None and not scope and self.shadow is not None and agent.grid.races and (lost := rows[index] != data).any():
+            self._overwritten(agent, int(lanes[np.argwhere(lost)[0][0]]))
         if self.written is not None:
             self.written.reshape(-1, chunk)[index] = 1
+
+    def _overwritten(self, agent: Agent, lane: int) -> None:
+        agent.finding(
+            "emulate/race",
+            f"lane {lane} of {agent.who} writes bytes of the {self.name} that another lane writes too, with another value, by the same instruction",
+            why="which of the two values stays is open",
+        )
 
     def forget(self, agent: Agent, offsets: np.ndarray, size: int) -> None:
         at = self._inside(agent, offsets, size, "given back")

@@ -144,3 +144,12 @@ def test_warps_that_store_one_value(run):
     )
     assert codes(run, store.format(first="") + "  bar.sync 0;\n  ld.shared.u32 %r9, [%r6];\n") == []
     assert codes(run, store.format(first="add.u32 %r7, %r7, %r0;\n  ")) == ["emulate/race"]
+
+
+def test_lanes_of_one_store_at_one_place(run):
+    """One value from several lanes is one value; several are a race, by a weak store."""
+    body = TID + "{store}\nbar.warp.sync -1;\n"
+    store = lambda value, scope="": run("D:b64", body.format(store=f"st{scope}.global.u32 [%d], {value};"), D=np.zeros(1, np.uint32))
+    assert store("7").codes == [] and store("%r0", ".relaxed.gpu").codes == []
+    found = store("%r0")
+    assert found.codes == ["emulate/race"] and "lane 0 of warp 0" in found.findings[0].message
