@@ -46,6 +46,7 @@ def files() -> list[Path]:
     return [
         *(p for room in ("facts", "ir", "prove", "smt") for p in sorted((core / room).glob("*.py"))),
         core / "effects.py",
+        core / "sha256.py",
         core / "rules" / "predicates.py",
     ]
 
