@@ -20,7 +20,7 @@ from cake_core.prove.effort import SOLVER, check
 from cake_core.prove.numbers import Env, Numbers, solver
 from cake_core.prove.protocol import Protocol
 from cake_core.prove.runs import runs_of
-from cake_core.prove.smallest import smallest
+from cake_core.prove.smallest import FEW, smallest
 from cake_core.prove.sums import Sums
 from cake_core.prove.text import Unanalysed
 
@@ -30,6 +30,8 @@ RLIMIT = 20_000_000
 #: Agents that are told apart, and questions about them, of one kernel; and how often the solver may give up before no more is asked. Not time,
 #: which is no reason for another verdict.
 MOST_AGENTS, MOST_QUESTIONS, PATIENCE = 256, 20_000, 8
+#: Of more than `FEW` agents, so many examples are made small.
+MOST_EXAMPLES = 4
 
 _PAST = re.compile(r"it![0-9a-f]+~")  # iterations of past executions (`cut.Moment`)
 
@@ -78,6 +80,7 @@ class Cuts:
     cut: Cut = field(init=False)
     alike: Alike = field(init=False)
     asked: int = 0
+    made: int = 0  # examples
     given_up: int = 0  # questions, of those that were asked one by one
     collecting: list[tuple] | None = None  # questions are only noted (`sweep.py`), and each is answered by none
     _views: dict[frozenset, View] = field(default_factory=dict)
@@ -139,6 +142,9 @@ class Cuts:
     def _small(self, solver: smt.Solver, found: Found, agents: Iterable[str], state: list[smt.Term]) -> Found:
         if not self.examples:
             return found
+        self.made += 1
+        if self.made > MOST_EXAMPLES and len(self.protocol.runs) > FEW:
+            return replace(found, rests_on="sizes that are not small")
         moments = sorted({n for t in state for n in _PAST.findall(t.sexpr())})
         example = smallest(solver.assertions, found.model, self.sums, self.cut, dict.fromkeys(agents), moments)
         return Found(Result.SOME, example.model, rests_on=example.rests_on)

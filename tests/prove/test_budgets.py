@@ -183,3 +183,16 @@ def test_a_solver_that_gives_up_is_not_asked_for_ever(monkeypatch):
     assert all("gave up" in f.reason and "can be at once" in f.reason for f in told[:-1]) and "no more is asked" in told[-1].reason
     before = cuts.asked
     assert "no more is asked" in cuts.consistent([smt.BoolVal(True)], keys[0]).reason and cuts.asked == before
+
+
+def test_of_many_agents_few_examples_are_made_small(monkeypatch):
+    """What is wrong is told all the same."""
+    monkeypatch.setenv("CAKE_CACHE", "")
+    name = "C-27-drain-counts-one-too-many/bad"
+    small = findings(wrong(name))
+    assert all(d["witness"] for d in small) and small
+    monkeypatch.setattr(solve, "FEW", 0)
+    assert findings(wrong(name)) == small
+    monkeypatch.setattr(solve, "MOST_EXAMPLES", 0)
+    monkeypatch.setattr(solve, "smallest", lambda *of: pytest.fail("made small"))
+    assert {d["code"] for d in findings(wrong(name))} == {d["code"] for d in small}
