@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from cake_core.artifact import Manifest
@@ -13,10 +14,18 @@ from cake_core.source import Span
 
 
 def run_emulated(
-    folder: Path, companion: Path | None, shapes: list[dict[str, int]] | None, seed: int, schedule: str, found: list[Diagnostic], file: str | None, trace: str | None = None
+    folder: Path,
+    companion: Path | None,
+    shapes: list[dict[str, int]] | None,
+    seed: int,
+    schedule: str,
+    found: list[Diagnostic],
+    file: str | None,
+    trace: str | None = None,
 ):
     """The report of `run_artifact`, with the emulator for a device; findings of the emulator go to `found`. `file`: what the text is called in
     findings, where the artifact was built from one. `trace`: file for a trace of the first launch. Raises CakeError."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads cost more than products of a warp take
     from cake_core.emulate.device import Api
     from cake_core.emulate.outcome import Unsupported
     from cake_core.emulate.turns import turns_of
@@ -57,9 +66,13 @@ def run_emulated(
         return report
     except Unsupported as error:
         span = lines.span(error.line)
-        raise CakeError(Diagnostic("emulate/unsupported", f"'{error.opcode}' is not executed here: {error.why}", span, why=lines.where(error.line))) from None
+        raise CakeError(
+            Diagnostic("emulate/unsupported", f"'{error.opcode}' is not executed here: {error.why}", span, why=lines.where(error.line))
+        ) from None
     except PtxSyntaxError as error:
-        raise CakeError(Diagnostic("emulate/unsupported", f"kernel.ptx can't be read: {error.why}", lines.span(error.line), why=lines.where(error.line))) from None
+        raise CakeError(
+            Diagnostic("emulate/unsupported", f"kernel.ptx can't be read: {error.why}", lines.span(error.line), why=lines.where(error.line))
+        ) from None
 
 
 class _Lines:
