@@ -20,6 +20,7 @@ from cake_core.emulate.turns import Turns
 from cake_core.emulate.warps import Lanes, Warp
 from cake_core.emulate.watch import JOB, Watch
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS, TiledMap
+from cake_core.ptx.groups import mask_of
 
 if TYPE_CHECKING:
     from cake_core.emulate.device import Device
@@ -68,6 +69,7 @@ class Cta:
         self.meetings: dict[int, Meeting] = {}
         self.kept: dict[Hashable, Any] = {}
         self.ended, self.gone = False, 0
+        self.guests: dict[int, tuple[int, int, int]] = {}  # agents of other CTAs in this one's shared memory: count, lanes and line of the last access
         self.whole = Meeting(f"the barrier of the cluster of CTA {number}")
         self.warps: list[Warp] = []
         for w in range(-(-self.threads // LANES)):
@@ -85,6 +87,10 @@ class Cta:
                 why="a CTA's shared memory is there as long as the CTA is (PTX ISA, Distributed Shared Memory)",
                 fix="let the CTAs of the cluster meet before they end",
             )
+        if other is not self and self.launch.races:
+            clock = agent.clock
+            lanes = mask_of(agent.active) if isinstance(agent, Lanes) else 0
+            other.guests[clock.id] = clock.count, lanes | other.guests.get(clock.id, (0, 0))[1], agent.line
         return other.shared
 
     @property
@@ -117,6 +123,21 @@ class Cta:
         self.gone += threads
         for meeting in (*self.meetings.values(), self.together()):
             meeting.end(who, lanes, threads)
+        if self.over:
+            self._farewell()
+
+    def _farewell(self) -> None:
+        """Others have accessed this CTA's shared memory: one of its threads must know of that when the last one ends."""
+        known = [w.clock.vector for w in self.warps]
+        for guest, (count, lanes, line) in self.guests.items():
+            if any(guest < len(v.known) and v.known[guest] >= count for v in known):
+                continue
+            told = [v.lanes.get(guest, (0, 0)) for v in known]
+            if not any(c >= count and lanes and not lanes & ~mask for c, mask in told):
+                who = self.launch.name(guest)
+                message = f"{who} accesses the shared memory of CTA {self.number}, and nothing orders that in front of the end of that CTA"
+                fix = "let the CTAs of the cluster meet before they end"
+                self.launch.findings.add(Finding("emulate/race", message, line, who, fix=fix))
 
     def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self.kept:

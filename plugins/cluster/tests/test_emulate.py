@@ -122,6 +122,22 @@ def test_memory_of_a_cta_that_has_ended_is_not_there(run, access):
     assert (run(body + MEET, grid=2, cluster=2).codes == []) == ("async" not in access)
 
 
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random:5"])
+def test_what_others_do_is_in_front_of_a_ctas_end(run, schedule):
+    """CTA 0 arrives at an object of CTA 1, which ends: in time or not, nothing orders the two without a wait or a meeting."""
+    body = (
+        "setp.eq.u32 %p0, %t, 0;\n@%p0 mbarrier.init.shared::cta.b64 [%s+512], 1;\n"
+        + MEET
+        + "setp.eq.u32 %p2, %rank, 0;\nmapa.shared::cluster.u32 %r7, %s, 1;\n"
+    )
+    body += "and.pred %p3, %p0, %p2;\n@%p3 mbarrier.arrive.shared::cluster.b64 _, [%r7+512];\n"
+    done = run(body, grid=2, cluster=2, schedule=schedule)
+    assert done.codes in (["emulate/race"], ["emulate/out-of-bounds"])
+    assert run(body + MEET, grid=2, cluster=2, schedule=schedule).findings == []
+    wait = "@%p2 bra END;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [%s+512], 0;\n@!%p1 bra AGAIN;\nEND:\n"
+    assert run(body + wait, grid=2, cluster=2, schedule=schedule).findings == []
+
+
 # --- stores and reductions that tell a barrier ---------------------------------------------------------------------------
 
 #: Of each CTA one object for `{n}` bytes at 512; each CTA works on the next one.
