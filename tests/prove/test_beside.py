@@ -78,7 +78,7 @@ def test_the_copy_is_gone_when_the_work_is_done(rows):
 
 
 def test_findings_are_the_same():
-    path = ROOT / "tests/corpus/F2-slot-released-before-product/bad_sm90.cake"
+    path = ROOT / "tests/corpus/F2-slot-released-before-product/bad_sm100.cake"
     source = Source(str(path), path.read_text(encoding="utf-8"))
     found = []
     for n in (1, 2):

@@ -115,8 +115,10 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong(name):
     """Found by both. What only the search of small sizes confirms is no doubt of the proof's, so an error and not a text that it does not speak of."""
-    answer = Answers(rows(WRONG[name])).deadlock_free()
-    violated = [v for v in judge(ASKING, rows(WRONG[name]), Prover(rows(WRONG[name]))) if v.outcome is Outcome.VIOLATED]
+    of = rows(WRONG[name])
+    prover = Prover(of)
+    violated = [v for v in judge(ASKING, of, prover) if v.outcome is Outcome.VIOLATED]
+    answer = prover._asked.deadlock_free()
     assert violated and (answer.standing is Standing.VIOLATED or "lanes" in name)
     assert machine(WRONG[name])
 
