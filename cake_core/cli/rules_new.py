@@ -33,6 +33,7 @@ The bad text is made smaller while the finding is still told, or the event machi
 LISTED = """A rule of a built-in pack stands in these too ('A rule' in CONTRIBUTING.md):
   README.md of the pack: a row
   CHANGELOG.md of the pack: a line, and the version in pack.yaml that 'cake rules review' asks for
+  pack.json of the pack: python -m cake_core.rules.store
   docs/diagnostics.md: cake explain --markdown > docs/diagnostics.md
   docs/evidence.md, if a case of tests/corpus is found by it: python docs/evidence.py > docs/evidence.md"""
 
