@@ -11,8 +11,10 @@ from cake_core.review.difference import Cost, Row, costs
 from cake_core.review.packs import Compared, Fate, Pair, gone
 from cake_core.review.snapshot import Snapshot
 from cake_core.review.steps import Step, asked, next_version, step
-from cake_core.rules import Outcome, Pack, Rule
+from cake_core.rules import Outcome, Pack, Rule, load_pack
 from cake_core.rules.schema import Level, Status
+from cake_core.rules.store import written
+from cake_core.rules.stored import FILE, stored
 from cake_core.rules.versions import numbers
 from cake_core.source import Span
 
@@ -34,7 +36,7 @@ def refusals(
     out = [*_odd(head), *_twice(packs)]
     covered = {c for p in packs for q in p.pairs if q.old is not None and binding(q.old) for c in q.old.covers} | _elsewhere(packs)
     for pack in packs:
-        out += _unread(pack)
+        out += [*_unread(pack), *_stored(head, pack)]
         if not pack.files:
             continue
         for pair in pack.pairs:
@@ -85,6 +87,18 @@ def _unread(pack: Compared) -> Iterator[Diagnostic]:
             why=f"of the old version: {first.message}",
             fix="mend the pack on the base first; where it is the engine that changed, change engine and pack in two steps, each of which reads what was there before",
         )
+
+
+def _stored(head: Snapshot, pack: Compared) -> Iterator[Diagnostic]:
+    """A stored form is taken for the pack where it is of these files: it must be what reading them gives, or it hides what is judged."""
+    if pack.new is None or pack.new.pack is None or FILE not in pack.new.files:
+        return
+    place = head.place / pack.new.folder
+    if stored(place, place.name, "") is None:  # it is of other files, or of another Cake, and nobody takes it
+        return
+    if written(load_pack(place, place.name), place.name).encode() != pack.new.files[FILE]:
+        message = f"'{FILE}' of the pack '{pack.name}' says something else than its rules"
+        yield Diagnostic("review/stored", message, _at(pack, FILE), fix="write it anew: python -m cake_core.rules.store")
 
 
 # --- rules -------------------------------------------------------------------------------------------------------

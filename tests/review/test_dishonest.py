@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
+
+from cake_core.rules import load_pack
+from cake_core.rules.schema import Level
+from cake_core.rules.store import written
 
 from .conftest import BAD, GOOD, NEW, NOTE, SMALL, TWO, WAIVER, reviewed
 from .test_honest import tighter
@@ -360,7 +365,17 @@ def a_project_pack_called_as_what_is_left_out(repo):
     return {"review/loosened"}
 
 
+def a_stored_form_of_another_pack(repo):
+    """It is of the files that are there, and whole."""
+    repo.version("1.2.1")
+    pack = load_pack(repo.pack, "cake_rules_acme")
+    rules = tuple(replace(r, level=Level.INFO) for r in pack.rules)
+    (repo.pack / "pack.json").write_text(written(replace(pack, rules=rules), "cake_rules_acme"))
+    return {"review/stored"}
+
+
 DISHONEST = [
+    a_stored_form_of_another_pack,
     a_pack_that_is_no_longer_asked_for,
     a_project_without_its_settings,
     a_waiver_without_a_reason,

@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 from cake_core.cli.versions import proved
+from cake_core.rules import load_pack
 from cake_core.rules.packs import checkout
+from cake_core.rules.store import written
 
 from .conftest import DEFINED, ENVIRON, GOOD, NEW, NOTE, TWO, WAIVER, Repo, fates, reviewed
 from .test_dishonest import a_lower_level, a_shared_definition
@@ -140,3 +142,9 @@ def test_what_is_new_in_the_settings_of_a_project_is_to_be_looked_at(repo, cake)
 
 def _waiver(level: str) -> str:
     return WAIVER.format(level=level, reason=NOTE, owner="A. Person")
+
+
+def test_a_stored_form_that_is_what_is_read_is_no_matter(repo, cake):
+    repo.version("1.2.1")
+    (repo.pack / "pack.json").write_text(written(load_pack(repo.pack, "cake_rules_acme"), "cake_rules_acme"))
+    assert reviewed(cake)[1]["error"] == set()
