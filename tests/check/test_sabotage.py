@@ -226,7 +226,7 @@ READ_BACK = {
     "sm80 meeting": ("gemm_sm80", "bar.sync", _left_out, {"main"}),
     "sm80 threads": ("gemm_sm80", "bar.sync", _changed(lambda x: x + 1), {"main"}),
     "sm100 parity": ("gemm_sm100_pair", "mbarrier.try_wait", _flipped, {"load", "mma", "epi"}),
-    "sm100 slot": ("gemm_sm100_pair", "rem.u32", _other_slot, {"load", "mma"}),
+    "sm100 slot": ("gemm_sm100_pair", "rem.u32", _other_slot, {"load", "mma", "epi"}),
     "sm100 barrier of an engine": ("gemm_sm100_pair", "tcgen05.commit", _elsewhere(8), {"mma"}),
     "sm100 barrier of a copy": ("gemm_sm100_pair", "cp.async.bulk.tensor.2d.shared", _signal_elsewhere, {"load"}),
     "sm100 bytes": ("gemm_sm100_pair", "mbarrier.arrive.expect_tx", _changed(lambda x: x + 16), {"load"}),
