@@ -11,6 +11,7 @@ from cake_core.review.snapshot import Held
 from cake_core.review.steps import Step
 from cake_core.rules import Pack, Rule, selected
 from cake_core.rules.packs import GROUP, LOCAL
+from cake_core.rules.stored import FILE as STORED
 
 
 class Fate(StrEnum):
@@ -123,8 +124,13 @@ def _name(held: Held) -> str:
     return held.pack.name if held.pack is not None else held.folder
 
 
+def _written(held: Held) -> dict[str, bytes]:
+    """The files that somebody writes: the stored form is made of them, by the Cake of its time, and the gate holds it against them."""
+    return {path: data for path, data in held.files.items() if path != STORED}
+
+
 def _pack(name: str, old: Held | None, new: Held | None) -> Compared:
-    files = old is None or new is None or old.files != new.files or bool(_place(old, new))
+    files = old is None or new is None or _written(old) != _written(new) or bool(_place(old, new))
     readable = all(h is None or h.pack is not None for h in (old, new))
     return Compared(name, old, new, _pairs(old, new) if readable and files else (), files)
 

@@ -145,6 +145,5 @@ def _waiver(level: str) -> str:
 
 
 def test_a_stored_form_that_is_what_is_read_is_no_matter(repo, cake):
-    repo.version("1.2.1")
     (repo.pack / "pack.json").write_text(written(load_pack(repo.pack, "cake_rules_acme"), "cake_rules_acme"))
     assert reviewed(cake)[1]["error"] == set()
