@@ -278,7 +278,8 @@ def test_an_interrupted_build_leaves_nothing(tmp_path):
     started = tmp_path / "started"
     slow = fake_ptxas(tmp_path, f"touch {started}; exec sleep 30")
     command = [sys.executable, "-m", "cake_core", "build", str(GEMM), "--ptxas", str(slow), "-o", str(tmp_path / "a")]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}) as p:
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored, and children with them  # noqa: E731
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, preexec_fn=heard) as p:
         deadline = time.monotonic() + 20
         while not started.exists() and time.monotonic() < deadline:
             time.sleep(0.02)

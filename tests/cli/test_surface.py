@@ -153,6 +153,7 @@ def test_no_exception_gets_out(stranger, error):
 
 LATE = """
 import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background have it ignored
 from cake_core.cli import app
 
 class Late:
