@@ -51,7 +51,6 @@ KERNELS: dict[tuple[str, str], list[dict[str, int]]] = {
     ("gemm/gemm_bias_gelu_sm90", "sm90"): [{"M": 900, "N": 264, "K": 136}],
     ("attention/attn_fwd_sm90", "sm90"): [{"B": 2, "H": 2, "HK": 1, "TQ": 300, "TK": 300}],
     ("kmeans/kmeans_assign_sm90", "sm90"): [{"NB": 1, "N": 1400, "K": 260}],
-    ("knn/knn_part_sm90", "sm90"): [{"Q": 128, "N": 132}],
     ("moe/moe_grouped_sm90", "sm90"): [{"E": 3, "T": 500, "N": 264, "K": 328}],
     ("softmax/softmax_cluster", "sm90"): [{"R": 3, "C": 264}],
     ("softmax/softmax", "sm90"): [{"R": 7, "C": 72}],
