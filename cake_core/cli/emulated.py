@@ -81,7 +81,8 @@ class _Lines:
     def __init__(self, folder: Path, file: str | None) -> None:
         self.file = file
         try:
-            self.places = json.loads((folder / "sourcemap.json").read_text(encoding="utf-8"))["lines"]
+            lines = json.loads((folder / "sourcemap.json").read_text(encoding="utf-8"))["lines"]
+            self.places = lines if isinstance(lines, list) else []
         except (OSError, ValueError, KeyError, TypeError):
             self.places = []
         try:

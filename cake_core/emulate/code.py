@@ -19,7 +19,7 @@ from cake_core.emulate.special import SPECIAL
 from cake_core.emulate.tables import indexed
 from cake_core.emulate.together import together
 from cake_core.ptx.emulated import LANES, TYPES, WINDOWS, Emulated, Step
-from cake_core.ptx.reader import At, Entry, Group, Mark, Operand, Pair, PtxSyntaxError, Statement, Sum
+from cake_core.ptx.reader import At, Entry, Mark, Operand, PtxSyntaxError, Statement, Sum
 
 if TYPE_CHECKING:
     from cake_core.emulate.warps import Lanes
@@ -416,6 +416,3 @@ def _made(entry: Entry, coder: Coder) -> Code:
     coder._view("bool")
     views, fenced = frozenset(coder.views), frozenset(coder.fenced)
     return Code(blocks, coder.rows, views, coder.params, coder.param_bytes, entry.block, fenced, coder.local_bytes)
-
-
-__all__ = ["END", "Block", "Code", "Coder", "Group", "Pair", "compiled"]

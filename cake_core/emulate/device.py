@@ -18,6 +18,7 @@ import numpy as np
 
 from cake_core.emulate.code import Code, compiled
 from cake_core.emulate.grid import MOST, SHARED_AT, Grid
+from cake_core.emulate.layout import refuse_excess
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Finding, Unsupported
 from cake_core.emulate.turns import Turns
@@ -110,6 +111,7 @@ class Program:
 
     def __init__(self, text: str, emulates: Mapping[str, Emulated]) -> None:
         self.entry: Entry = read(text)
+        refuse_excess(self.entry)
         self.symbols, self.static, self.extern = _laid_out(self.entry)
         self.variables, at = [], MODULES + MODULE * next(_MODULES)
         said = Counter(_NAME.findall(text)) if self.entry.variables else {}

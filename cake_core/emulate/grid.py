@@ -69,7 +69,9 @@ class Cta:
         self.meetings: dict[int, Meeting] = {}
         self.kept: dict[Hashable, Any] = {}
         self.ended, self.gone = False, 0
-        self.guests: dict[int, tuple[int, int, int]] = {}  # agents of other CTAs in this one's shared memory: count, lanes and line of the last access
+        self.guests: dict[
+            int, tuple[int, int, int]
+        ] = {}  # agents of other CTAs in this one's shared memory: count, lanes and line of the last access
         self.whole = Meeting(f"the barrier of the cluster of CTA {number}")
         self.warps: list[Warp] = []
         for w in range(-(-self.threads // LANES)):

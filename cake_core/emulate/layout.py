@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import numpy as np
 
+from cake_core.emulate.outcome import Unsupported
 from cake_core.ptx.emulated import TYPES, halves
 from cake_core.ptx.reader import Entry
 
 #: Bytes of a register, by PTX's type; predicates are a byte.
 WIDTHS = {type: np.dtype(name).itemsize for type, name in TYPES.items()}
+
+
+#: What a text may declare, by what: more than any device gives, and little enough for a host (PTX ISA, Kernel Function Parameters: 32,764 bytes;
+#: CUDA C++ Programming Guide, technical specifications: 512 KiB of local memory a thread, 227 KiB of shared memory a CTA).
+MOST = {
+    "registers": 1 << 17,
+    "bytes of parameters": 1 << 16,
+    "bytes of local memory": 1 << 19,
+    "bytes of shared memory": 1 << 18,
+    "bytes of variables": 1 << 30,
+}
+
+
+def refuse_excess(entry: Entry) -> None:
+    """Raises Unsupported for declarations beyond `MOST`, before anything is made of their size."""
+    asked = {
+        "registers": sum(1 if count is None else count for _, _, count in entry.registers),
+        "bytes of parameters": sum(size for _, size in entry.sizes.values()),
+        "bytes of local memory": sum(v.size or 0 for v in entry.variables if v.space == "local"),
+        "bytes of shared memory": sum(size or 0 for _, _, size in entry.shared),
+        "bytes of variables": sum(v.size or 0 for v in entry.variables if v.space != "local"),
+    }
+    for what, amount in asked.items():
+        if amount > MOST[what]:
+            raise Unsupported(0, ".entry", f"{amount} {what} are declared; {MOST[what]} is the limit here")
 
 
 def registers(entry: Entry) -> tuple[dict[str, tuple[int, int]], dict[int, int], dict[str, str]]:

@@ -44,14 +44,12 @@ class Findings:
     """Each (code, line) once."""
 
     found: dict[tuple[str, int], Finding] = field(default_factory=dict)
-    left_out: int = 0
 
     def add(self, finding: Finding) -> None:
         key = finding.code, finding.line
         if key in self.found:
             return
         if len(self.found) >= MOST:
-            self.left_out += 1
             return
         self.found[key] = finding
 

@@ -19,8 +19,6 @@ NAMES = ("round-robin", "random:SEED", "adversarial")
 
 
 class Turns:
-    def __init__(self) -> None: ...
-
     def order(self, warps: Sequence[Warp]) -> Sequence[Warp]:
         return warps
 

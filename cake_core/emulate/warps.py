@@ -9,7 +9,7 @@ import numpy as np
 
 from cake_core.emulate.agents import Agent, Clock
 from cake_core.emulate.clocks import Vector
-from cake_core.emulate.code import END, VIEWS, Code
+from cake_core.emulate.code import VIEWS, Code
 from cake_core.emulate.memory import Memory
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cake_core.emulate.barriers import PhaseBarrier
     from cake_core.emulate.grid import Cta, Job
 
-ALL = 0xFFFFFFFF
 _NUMBERS = np.arange(LANES)
 _OFFSET = (1 << RANK_AT) - 1
 _ONES = np.ones(LANES, bool)
@@ -370,5 +369,3 @@ class Lanes(Agent):
 
 
 _BOOL = VIEWS.index("bool")
-
-__all__ = ["ALL", "END", "Lanes", "Waiting", "Warp"]

@@ -124,3 +124,22 @@ def test_a_trace(built, tmp_path):
 def test_what_is_refused(built, args, says):
     result = on_cpu(built, *args) if args[0] != "--on" else cake("run", built, *args)
     assert result.exit_code == 2 and says in result.output
+
+
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        (".reg .b32 %many<2000000000>;", "registers are declared"),
+        (".shared .align 16 .b8 vast[4000000000];", "bytes of shared memory are declared"),
+    ],
+)
+def test_declarations_beyond_any_device(built, tmp_path, declared, says):
+    result = on_cpu(edited(built, tmp_path, "  mov.u32 %r0, %tid.x;", f"  {declared}\n  mov.u32 %r0, %tid.x;"), *SHAPE)
+    assert result.exit_code == 1 and "emulate/unsupported" in result.output and says in result.output
+
+
+def test_a_source_map_that_is_none(built, tmp_path):
+    made = edited(built, tmp_path, "  mov.u32 %r0, %tid.x;", "  acme.twist.b32 %r0;\n  mov.u32 %r0, %tid.x;")
+    (made / "sourcemap.json").write_text('{"lines": 7}')
+    result = on_cpu(made, *SHAPE)
+    assert result.exit_code == 1 and "'acme.twist.b32' is not executed here" in result.output
