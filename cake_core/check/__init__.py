@@ -63,7 +63,7 @@ def checked(
         rules = book.rules if prover is not None else tuple(r for r in book.rules if not asking(r))
         asked = prover(rows, rules) if prover is not None else None
         try:
-            found = judge(rules, rows, asked, most=None)
+            found = judge(rules, rows, asked, most=None, kept=getattr(asked, "kept", None))
         finally:
             if asked is not None:
                 asked.close()

@@ -46,7 +46,6 @@ class Prover:
     def begin(self) -> None:
         """Let other processes prove their part, if there are any, while rules are judged that ask nothing of it."""
         if self.cores > 1:
-            self._known("")
             self._share()
 
     def deadlock_free(self, kernel: Row, given: Conditions = ()) -> Answer:
@@ -142,7 +141,7 @@ class Prover:
     def _once(self, name: str, rows: tuple[Row, ...], given: Conditions, ask: Callable[[], Answer]) -> Answer:
         """An answer, or that it was proved before."""
         question = " ".join((name, *(r.id for r in rows), *map(_condition, given)))
-        if self._known(question) and self.keep:
+        if self.keep and self._kept.has(question):
             return PROVED
         self._share()
         if (effort := asked()) is not None:
@@ -151,13 +150,19 @@ class Prover:
         if effort is not None:
             effort.end()
         if self.keep and answer.standing is Standing.PROVED:
-            self._proofs.add(question)
+            self._kept.add(question)
         return answer
 
-    def _known(self, question: str) -> bool:
+    @property
+    def kept(self) -> Proofs | None:
+        """What was proved of the kernel before; None: nothing is taken from there."""
+        return self._kept if self.keep else None
+
+    @property
+    def _kept(self) -> Proofs:
         if self._proofs is None:
-            self._proofs = Proofs(repr(self.rows.facts))
-        return self._proofs.has(question)
+            self._proofs = Proofs(self.rows.content)
+        return self._proofs
 
     # --- the other core --------------------------------------------------------------------------------------------
 
@@ -167,7 +172,7 @@ class Prover:
         if self._shared:
             return
         self._shared = True
-        if self.cores > 1 and not self._proofs.known and (self.rows["wait"] or self.rows["drain"]):
+        if self.cores > 1 and not self._kept.questions and (self.rows["wait"] or self.rows["drain"]):
             from cake_core.prove.beside import Beside
 
             self._addresses = Beside.start(self._of_addresses)
@@ -177,7 +182,7 @@ class Prover:
     def _of_addresses(self, beside: Beside) -> None:
         self._copy = True
         judge((r for r in self.rules if (names := predicates_of(r)) & ADDRESSES and not names & ORDER), self.rows, self)
-        beside.tell("proved", sorted(self._proofs.fresh))
+        beside.tell("proved", sorted(self._kept.fresh))
 
     def _of_order(self, beside: Beside) -> None:
         self._asked.beside = beside
@@ -190,7 +195,7 @@ class Prover:
             if self._addresses is not None and not self._heard:
                 self._heard = True
                 self._asked.settle()
-                self._proofs.fresh.update(self._addresses.hear("proved") or ())
+                self._kept.fresh.update(self._addresses.hear("proved") or ())
                 return self._once(name, rows, given, ask)
             return ask()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, reduce
+from typing import Protocol as Interface
 
 from cake_core.diagnostics import CakeError
 from cake_core.facts import Row, Rows
@@ -36,9 +37,21 @@ MAX_BAD = 1000
 MOST = 20
 
 
-def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None, most: int | None = MOST) -> list[Verdict]:
+class Kept(Interface):
+    """Rules that hold on a kernel, known from before."""
+
+    def of(self, rule: Rule) -> tuple[int, int] | None:
+        """Of a rule that holds, its matches and what it looked at; None: not known."""
+
+    def judged(self, rule: Rule, matches: int, steps: int) -> None:
+        """That a rule holds."""
+
+
+def judge(
+    rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = None, most: int | None = MOST, kept: Kept | None = None
+) -> list[Verdict]:
     """Verdicts of every rule, in the order of the rules, at most `most` bad ones each. Raises nothing. What asks no prover is judged first: other
-    processes may prove something meanwhile (`prove/beside.py`)."""
+    processes may prove something meanwhile (`prove/beside.py`). `kept`: what need not be judged again."""
     predicates = predicates or Unanswered()
     judged = [rule for rule in rules if rule.level is not Level.OFF]
     spent: Counter[str] = Counter()
@@ -50,7 +63,14 @@ def judge(rules: Iterable[Rule], rows: Rows, predicates: Predicates | None = Non
         standing = predicates.may_hold(kernel).standing if kernel is not None else Standing.UNKNOWN
         return None if standing is Standing.UNKNOWN else standing is Standing.VIOLATED
 
-    found = {n: _rule(rule, rows, predicates, contradictory, spent) for n, rule in sorted(enumerate(judged), key=lambda of: asking(of[1]))}
+    def verdicts(rule: Rule) -> list[Verdict]:
+        matches, steps = (kept and kept.of(rule)) or (None, 0)
+        if matches is None or spent[rule.pack] + steps > MAX_OF_PACK:
+            return _rule(rule, rows, predicates, contradictory, spent, kept)
+        spent[rule.pack] += steps
+        return [_held(rule, matches)]
+
+    found = {n: verdicts(rule) for n, rule in sorted(enumerate(judged), key=lambda of: asking(of[1]))}
     return [v for n in range(len(judged)) for v in found[n][:most]]
 
 
@@ -64,7 +84,9 @@ def predicates_of(rule: Rule) -> frozenset[str]:
     return asked(rule.shape.require, rule.definitions) if isinstance(rule.shape, Relation) else frozenset()
 
 
-def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callable[[], bool | None], spent: Counter[str]) -> list[Verdict]:
+def _rule(
+    rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callable[[], bool | None], spent: Counter[str], kept: Kept | None
+) -> list[Verdict]:
     """`spent`: what the rules of each pack have looked at; a pack may not look at more by having more rules."""
     if {r.id for r in rows["capability"]}.issuperset(rule.capabilities):
         evaluator = Evaluator(rows, rule.definitions)
@@ -77,7 +99,13 @@ def _rule(rule: Rule, rows: Rows, predicates: Predicates, contradictory: Callabl
         return [Verdict(rule, Outcome.INAPPLICABLE, answer=unknown("the target lacks what the rule is about"))]
     if bad:
         return _distinct(bad)
-    return [Verdict(rule, Outcome.PROVED if matched else Outcome.INAPPLICABLE, answer=PROVED if matched else None, matches=matched)]
+    if kept is not None:
+        kept.judged(rule, matched, evaluator.steps)
+    return [_held(rule, matched)]
+
+
+def _held(rule: Rule, matches: int) -> Verdict:
+    return Verdict(rule, Outcome.PROVED if matches else Outcome.INAPPLICABLE, answer=PROVED if matches else None, matches=matches)
 
 
 def _distinct(verdicts: list[Verdict]) -> list[Verdict]:

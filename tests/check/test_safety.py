@@ -136,6 +136,7 @@ def prover(monkeypatch, **answers):
 
     for name, answer in answers.items():
         setattr(Some, name, lambda self, *args, answer=answer, given=(): answer)
+    monkeypatch.setenv("CAKE_CACHE", "")  # what it proved when it was another one
     monkeypatch.setattr(pipeline, "prover", lambda cores=1: Some)
 
 

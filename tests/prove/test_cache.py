@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ import pytest
 import cake_core
 from cake_core.check import checked
 from cake_core.facts import facts_of, rows_of
+from cake_core.facts.rows import BESIDE
 from cake_core.pipeline import build, frontend, prover
 from cake_core.plugins import load_registry
 from cake_core.prove import cache
 from cake_core.prove.cache import Proofs
 from cake_core.prove.prover import Prover
-from cake_core.rules import rulebook
+from cake_core.rules import engine, judge, rulebook
 from cake_core.rules.predicates import Standing
+from cake_core.rules.schema import Level
 from cake_core.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +83,7 @@ def rows(text: str = TEXT):
 
 
 def path(text: str) -> Path:
-    return Proofs(repr(rows(text).facts)).path
+    return Proofs(rows(text).content).path
 
 
 def proved(text: str = TEXT) -> None:
@@ -160,7 +163,7 @@ def test_every_file_that_decides_what_is_proved_counts():
 
 
 def test_a_rule_that_asks_otherwise_is_asked(kept, tmp_path):
-    """Kept are answers to questions, not verdicts of rules: another pack, or another version of a rule, is judged by what it asks."""
+    """Another pack, or another version of a rule, is judged by what it says and asks, whatever held before under its name."""
     proved()
     folder = tmp_path / "acme"
     rule = folder / "rules" / "wide" / "rule.yaml"
@@ -175,6 +178,55 @@ def test_a_rule_that_asks_otherwise_is_asked(kept, tmp_path):
     assert told(16) == set()
     assert told(4096) == {"acme/wide"}, "a proof of another alignment does not stand for it"
     assert told(16) == set() and told(4096) == {"acme/wide"}
+
+
+def test_a_rule_that_holds_is_not_judged_again(kept, monkeypatch):
+    proved()
+
+    def judged(*_):
+        raise AssertionError("a rule is judged again")
+
+    f = front()
+    monkeypatch.setattr(engine, "_Run", judged)
+    assert checked(f.typed, REGISTRY, f.arch, None, prover()).findings == []
+
+
+def test_what_was_held_before_counts_as_looked_at(kept, monkeypatch):
+    """A pack that is over its budget is over it whether some of its rules held before or not."""
+    found = rows()
+    rules = [r for r in rulebook().rules if r.pack == "core"]
+
+    def budget(most: int) -> list[tuple[str, str]]:
+        monkeypatch.setattr(engine, "MAX_OF_PACK", most)
+        p = Prover(found)
+        told = judge(rules, found, p, kept=p.kept)
+        p.close()
+        return [(v.rule.id, str(v.outcome)) for v in told]
+
+    anew = [budget(n) for n in (100, 600, 10**9)]
+    assert len({tuple(b) for b in anew}) == 3
+    assert [budget(n) for n in (100, 600, 10**9)] == anew
+
+
+@pytest.mark.parametrize("change", ["shape", "definitions", "capabilities", "rlimit", "id", "pack"])
+def test_all_of_a_rule_that_decides_counts(kept, change):
+    rule = next(r for r in rulebook().rules if r.definitions)
+    proofs = Proofs(rows().content)
+    proofs.judged(rule, 7, 11)
+    other = {"shape": rulebook().rules[0].shape, "definitions": {}, "capabilities": ("another",), "rlimit": 1, "id": "acme/x", "pack": "acme"}
+    assert proofs.of(rule) == (7, 11) and proofs.of(replace(rule, level=Level.INFO)) == (7, 11)
+    assert proofs.of(replace(rule, **{change: other[change]})) is None
+
+
+def test_what_the_target_admits_counts(kept):
+    """Rules read limits and capabilities, which are no part of the facts."""
+    f, found = front(), rows()
+    less = replace(f.arch, capabilities=frozenset(list(f.arch.capabilities)[1:]))
+    assert rows_of(found.facts, less, REGISTRY).content != found.content == rows_of(found.facts, f.arch, REGISTRY).content
+    made = {name: [(r.id, dict(r.values)) for r in found[name]] for name in found.tables}
+    again = rows_of(found.facts, less, REGISTRY)
+    differ = {name for name in made if made[name] != [(r.id, dict(r.values)) for r in again[name]]}
+    assert differ == {"capability"} <= set(BESIDE)
 
 
 def test_what_is_violated_is_not_kept(kept):
@@ -216,7 +268,7 @@ def test_a_damaged_file_is_no_proof_and_no_error(kept, damage):
     (file,) = kept.glob("*.json")
     whole = file.read_bytes()
     file.write_bytes(damage.encode("utf-8", "surrogateescape"))
-    assert not Proofs(repr(rows().facts)).has("deadlock_free")
+    assert not Proofs(rows().content).has("deadlock_free")
     assert asked() > 0
     assert file.read_bytes() == whole, "it is written anew"
 
@@ -227,7 +279,7 @@ def test_one_bit_is_damage_enough(kept):
     data = json.loads(file.read_text())
     question = next(q for q in data["questions"] if q.startswith(("phase_safe", "ordered")))
     file.write_text(file.read_text().replace(question, question.swapcase()))
-    assert not Proofs(repr(rows().facts)).has("deadlock_free")
+    assert not Proofs(rows().content).has("deadlock_free")
 
 
 def test_a_folder_in_place_of_a_file_and_a_folder_that_takes_nothing(kept, tmp_path, monkeypatch):
