@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -147,17 +148,21 @@ def generated(family: str):
     return module
 
 
-def campaign(title: str, kind: str, name: str, total: int, pool, step: int = 1, first: int = 0) -> None:
-    """Everything of one row, share by share, in the pool's processes; what is done is kept as it comes."""
+def begin(pool, title: str, kind: str, name: str, total: int, first: int = 0, step: int = 1) -> tuple[str, str, int, list]:
+    """The shares of one row, given to the pool: its title, target and number of mutants, and what will be found."""
     end, size = first + total, step * max(1, min(SHARE, total // (4 * step * (os.cpu_count() or 1))))
-    tasks = [(kind, name, at, min(at + size, end), step) for at in range(first, end, size)]
+    arch = "sm90" if kind == "drawn" else judge_of(name)[0].arch.name
+    return title, arch, total, [pool.submit(share, (kind, name, at, min(at + size, end), step)) for at in range(first, end, size)]
+
+
+def collect(title: str, arch: str, total: int, shares: list, end: float) -> None:
+    """One row, kept as it comes. A row that is not judged to its last mutant at the time `end` stays as it was. Raises TimeoutError."""
     records: list[dict] = []
-    more = {"arch": "sm90" if kind == "drawn" else judge_of(name)[0].arch.name}
-    for found in pool.map(share, tasks):
+    for found in shares:
         there = {r.get("text") for r in records}
-        records += [r for r in found if r.get("text") is None or r["text"] not in there]  # drawn twice, it counts once
-        keep(title, row(records, total, **more))
+        records += [r for r in found.result(end - time.monotonic()) if r.get("text") is None or r["text"] not in there]  # drawn twice, it counts once
         print(title, len(records), flush=True)
+    keep(title, row(records, total, arch=arch))
 
 
 def row(records: list[dict], total: int, **more) -> dict:
@@ -258,6 +263,23 @@ def everything() -> list[tuple]:
     return [*single, *random, *((t, "drawn", family, int(end) - int(first), int(first)) for t, family, first, end in seeds)]
 
 
+def chosen(given: argparse.Namespace) -> list[tuple]:
+    """The rows that the arguments name, as `everything` has them."""
+    if given.rows:
+        there = {r[0]: r for r in everything()}
+        if unknown := [t for t in given.rows.split(";") if t not in there]:
+            raise SystemExit(f"no row '{unknown[0]}'; there are {'; '.join(there)}")
+        return [there[t] for t in given.rows.split(";")]
+    rows = everything() if given.all else []
+    for name in () if given.again else given.names:
+        single = (name, "single", name, len(judge_of(name)[1]), 0, given.every)
+        rows.append((f"{name}, drawn", "random", name, given.random) if given.random else single)
+    if given.drawn:
+        family, first, end = given.drawn[0], *map(int, given.drawn[1:])
+        rows.append((f"{family} {first} .. {end}", "drawn", family, end - first, first))
+    return rows
+
+
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__)
     args.add_argument("names", nargs="*", help=f"of {', '.join((*KERNELS, *TEXTS))}")
@@ -268,6 +290,8 @@ def main() -> None:
     args.add_argument(
         "--all", action="store_true", help="every row of the table, with as many drawn mutants as it has, and every kernel that has none"
     )
+    args.add_argument("--rows", metavar="TITLE;..", help="rows of the table by their titles, judged anew")
+    args.add_argument("--budget", type=float, default=1e9, metavar="SECONDS", help="rows that are not whole by then stay as they were")
     args.add_argument("--processes", type=int, default=os.cpu_count())
     args.add_argument("--write", action="store_true", help="the tables into mutants.md")
     given = args.parse_args()
@@ -275,17 +299,15 @@ def main() -> None:
     for title in rows:
         if title in json.loads(RESULTS.read_text()):
             again(title)
+    end, late = time.monotonic() + given.budget, []
     with ProcessPoolExecutor(given.processes, get_context("spawn")) as pool:
-        for title, kind, name, total, *first in everything() if given.all else ():
-            campaign(title, kind, name, total, pool, 1, *first)
-        for name in () if given.again else given.names:
-            if given.random:
-                campaign(f"{name}, drawn", "random", name, given.random, pool)
-            else:
-                campaign(name, "single", name, len(judge_of(name)[1]), pool, given.every)
-        if given.drawn:
-            family, first, end = given.drawn[0], *map(int, given.drawn[1:])
-            campaign(f"{family} {first} .. {end}", "drawn", family, end - first, pool, first=first)
+        for title, arch, total, shares in [begin(pool, *r) for r in chosen(given)]:
+            try:
+                collect(title, arch, total, shares, end)
+            except TimeoutError:
+                late.append(title)
+        for process in list(pool._processes.values()) if late else ():  # what is late is not waited for
+            process.kill()
     if given.write:
         page = PAGE.read_text(encoding="utf-8")
         tables = [(START, END, table()), *([(DEVICE_START, DEVICE_END, device_table())] if DEVICE.exists() else [])]
@@ -293,6 +315,8 @@ def main() -> None:
             head, tail = page.split(start)[0], page.split(end)[1]
             page = f"{head}{start}\n{text}\n{end}{tail}"
         PAGE.write_text(page, encoding="utf-8")
+    if late:
+        raise SystemExit(f"not whole in time: {'; '.join(late)}")
 
 
 if __name__ == "__main__":
