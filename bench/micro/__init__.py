@@ -8,10 +8,9 @@ from importlib import import_module
 from .case import Case
 
 #: A module a family, each with `cases()`.
-MODULES = ("integers",)
+MODULES = ("integers", "floats", "approximate", "convert")
 
 
-def cases(only: str | None = None) -> Iterator[Case]:
-    """Cases of every module, or of those of one family."""
-    for name in MODULES:
-        yield from (c for c in import_module(f"{__name__}.{name}").cases() if only is None or c.family == only)
+def of_module(name: str) -> Iterator[Case]:
+    """The cases of one module, always the same in the same order."""
+    return import_module(f"{__name__}.{name}").cases()
