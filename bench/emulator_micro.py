@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from multiprocessing import get_context
@@ -30,7 +30,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: a process a 
 
 import numpy as np
 from micro import MODULES, of_module
-from micro.case import Case, compared, run
+from micro.case import Case, compared, digest, run
 from start import processor
 
 import cake_core
@@ -45,6 +45,8 @@ from cake_core.runtime.errors import DriverError
 ROOT = Path(__file__).resolve().parents[1]
 #: Seconds that the cases of one module may take on a GPU.
 SECONDS = 120
+#: Of every so many cases what the GPU wrote is kept, for tests.
+EACH = 4
 
 
 @cache
@@ -84,8 +86,9 @@ def on_gpu(module: str, first: int, folder: Path) -> None:
             (folder / f"{n}.pickle").write_bytes(pickle.dumps(found))
 
 
-def from_gpu(module: str, folder: Path) -> Iterator[dict]:
+def from_gpu(module: str, folder: Path) -> list[dict]:
     """What the GPU gave for each case of a module, in processes of their own."""
+    folder.mkdir()
     total, first, failed = len(listed(module)), 0, {}
     while first < total:
         command = [sys.executable, __file__, "--on-gpu", module, str(first), str(folder)]
@@ -98,8 +101,7 @@ def from_gpu(module: str, folder: Path) -> Iterator[dict]:
             failed[done] = {"failed": (told.strip().splitlines() or ["its process ended"])[-1]}
             done += 1
         first = done
-    for n in range(total):
-        yield failed[n] if n in failed else pickle.loads((folder / f"{n}.pickle").read_bytes())
+    return [failed[n] if n in failed else pickle.loads((folder / f"{n}.pickle").read_bytes()) for n in range(total)]
 
 
 def _failed(path: Path) -> bool:
@@ -151,15 +153,20 @@ def main() -> None:
     if args.assemble:
         raise SystemExit(1 if assembled(args.module) else 0)
     rows, gpu = [], {}
-    with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool, tempfile.TemporaryDirectory() as scratch:
+    with (
+        ProcessPoolExecutor(args.processes, get_context("spawn")) as pool,
+        ThreadPoolExecutor(4) as modules,  # the driver compiles texts: several at once
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        if not args.both_emulated:
+            from_device = {m: modules.submit(from_gpu, m, Path(scratch) / m) for m in args.module}
         jobs = {(m, n): pool.submit(emulated, m, n) for m in args.module for n in range(len(listed(m)))}
         for m in args.module:
             if args.both_emulated:
                 others = [pool.submit(emulated, m, n, "random:1") for n in range(len(listed(m)))]
                 theirs = (o.result() for o in others)
             else:
-                (folder := Path(scratch) / m).mkdir()
-                theirs = from_gpu(m, folder)
+                theirs = from_device[m].result()
             for n, (case, found) in enumerate(zip(listed(m), theirs, strict=True)):
                 gpu[case.name] = found
                 rows.append(judged(m, case, found, jobs[m, n].result()))
@@ -181,9 +188,21 @@ def main() -> None:
         "host": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "versions": {"cake": cake_core.__version__, "numpy": np.__version__},
     }
-    args.out.write_text(json.dumps({"cases": rows, "differ": sum(not r["ok"] for r in rows), "environment": environment}, indent=1) + "\n")
+    args.out.write_text(written({"differ": sum(not r["ok"] for r in rows), "environment": environment}, "cases", map(json.dumps, rows)))
+    kept = [json.dumps([m, n, d]) for m in args.module for n, case in enumerate(listed(m)) if n % EACH == 0 and (d := determined(case, gpu[case.name]))]
+    args.out.with_stem(args.out.stem + "_sample").write_text(written({"environment": environment}, "cases", kept))
     print(f"{len(rows)} cases, {sum(r['ok'] for r in rows)} agree; wrote {args.out}")
     raise SystemExit(0 if all(r["ok"] for r in rows) else 1)
+
+
+def determined(case: Case, found: dict) -> dict[str, str]:
+    """Digests of what the GPU wrote, of the outputs whose bits are determined."""
+    return {n: d for n, how in case.outputs.items() if "outputs" in found and (d := digest(how, found["outputs"][n])) is not None}
+
+
+def written(head: dict, name: str, items: Iterable[str]) -> str:
+    """JSON with one item of the list a line."""
+    return json.dumps(head)[:-1] + f',\n"{name}": [\n' + ",\n".join(items) + "\n]}\n"
 
 
 def _driver_version() -> str | None:

@@ -96,10 +96,12 @@ def bits() -> Iterator[Case]:
         for sign in "us":
             for word in ("", ".shiftamt"):
                 yield case("bits", f"bfind{word}.{sign}{n}", f"bfind{word}.{sign}{n} {{d}}, {{a}};", f"{sign}{n}", "u32")
-            yield case("bits", f"bfe.{sign}{n}", f"bfe.{sign}{n} {{d}}, {{a}}, {{b}}, {{c}};", f"{sign}{n} u32 u32", f"{sign}{n}")
+            byte = "" if n == "32" else "and.b32 {b}, {b}, 255; and.b32 {c}, {c}, 255; "  # of 64 bits an H200 does not take them modulo 256, as the ISA says
+            yield case("bits", f"bfe.{sign}{n}", f"{byte}bfe.{sign}{n} {{d}}, {{a}}, {{b}}, {{c}};", f"{sign}{n} u32 u32", f"{sign}{n}")
             short = f"and.b32 {{b}}, {{b}}, 63; and.b32 {{c}}, {{c}}, 31; bfe.{sign}{n} {{d}}, {{a}}, {{b}}, {{c}};"
             yield case("bits", f"bfe.{sign}{n} short", short, f"{sign}{n} u32 u32", f"{sign}{n}")
-        yield case("bits", f"bfi.b{n}", f"bfi.b{n} {{r}}, {{a}}, {{b}}, {{c}}, {{d}};", f"b{n} b{n} u32 u32", f"b{n}")
+        byte = "" if n == "32" else "and.b32 {c}, {c}, 255; and.b32 {d}, {d}, 255; "
+        yield case("bits", f"bfi.b{n}", f"{byte}bfi.b{n} {{r}}, {{a}}, {{b}}, {{c}}, {{d}};", f"b{n} b{n} u32 u32", f"b{n}")
         short = f"and.b32 {{c}}, {{c}}, 63; and.b32 {{d}}, {{d}}, 31; bfi.b{n} {{r}}, {{a}}, {{b}}, {{c}}, {{d}};"
         yield case("bits", f"bfi.b{n} short", short, f"b{n} b{n} u32 u32", f"b{n}")
     for mode in ("clamp", "wrap"):

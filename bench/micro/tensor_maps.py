@@ -106,7 +106,7 @@ def load(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzl
     m, count = mapped("A", kind, extents, box, swizzle, steps, fill_)
     size, slot = _slot(kind, box, steps)
     total = slot * len(places)
-    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M;", expect(size * len(places))]
+    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;", expect(size * len(places))]
     if hint:
         lines.append(".reg .b64 %hint; createpolicy.fractional.L2::evict_first.b64 %hint, 1.0;")
     word, operand = (".L2::cache_hint", ", %hint") if hint else ("", "")
@@ -124,7 +124,7 @@ def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizz
     m, count = mapped("A", kind, extents, box, swizzle)
     size, slot = _slot(kind, box)
     total = slot * len(places)
-    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M;"]
+    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;"]
     for n, place in enumerate(places):
         op = f"cp.reduce.async.bulk.tensor.{len(box)}d.global.shared::cta.{reduction}" if reduction else f"cp.async.bulk.tensor.{len(box)}d.global.shared::cta"
         lines.append(f"add.u32 %at, %s, {n * slot}; @%first {op}.tile.bulk_group [%m, {_at(place)}], [%at];")
@@ -143,7 +143,7 @@ def multicast(count: int) -> Case:
     m, elements = mapped("A", "UINT16", (64, 16), (64, 4), "128B")
     size, slot = _slot("UINT16", (64, 4))
     total = slot * count
-    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M;", expect(size * count), MEET]
+    lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;", expect(size * count), MEET]
     copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
     lines += [f".reg .b16 %mask; mov.b16 %mask, {(1 << count) - 1}; .reg .u32 %row; mul.lo.u32 %row, %rank, 4; mad.lo.u32 %at, %rank, {slot}, %s;"]
     lines += [f"@%first {copy} [%at], [%m, {{0, %row}}], [%b], %mask;", wait(), drain(total), MEET]

@@ -230,11 +230,10 @@ class Grid:
         return self.device.map_in(data)
 
     def map(self, address: int) -> TiledMap | None:
-        base = WINDOWS["param"]
-        if base <= address < base << 1:
-            address -= base
-        if address < self.params.size:
-            return self.device.map_in(self.params.data[address : address + 128].tobytes())
+        """The map at a generic address: a parameter's is what `cvta.param` gives, not the one in its space (seen on an H200: misaligned)."""
+        at = address - WINDOWS["param"]
+        if 0 <= at < self.params.size:
+            return self.device.map_in(self.params.data[at : at + 128].tobytes())
         return self.device.map_in(self.peek(address, 128))
 
     def locate(self, address: int, size: int) -> tuple[Memory, int] | None:

@@ -77,3 +77,10 @@ def test_every_type_of_the_driver_is_known():
 
     names = {t.name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_").lower() for t in CUtensorMapDataType}
     assert names - {"num_packed_types"} <= set(KINDS)
+
+
+def test_a_map_is_not_at_its_address_in_the_space_of_parameters(run):
+    """An H200 answers with a misaligned address where `cvta.param` is left out (driver 580.159.04, 2026-12-01)."""
+    text = "cvta.to.param.u64 %d1, %M;\n" + LOAD.replace("[%M,", "[%d1,")
+    found = run(text, "FLOAT16")
+    assert found.codes[0] == "emulate/operand" and "no tensor map" in found.findings[0].message

@@ -142,7 +142,7 @@ def _pair(s: Statement, c: Coder) -> Step:
 
 
 def _tf32(s: Statement, c: Coder) -> Step:
-    """cvt.tf32.f32: the low 13 bits of the result are zeros."""
+    """cvt.tf32.f32: the low 13 bits of the result are zeros. NaN: `.rna` cuts them off, the others give 0x7fffe000 (H200, driver 580.159.04, 2026-12-01)."""
     w = Words(s, c)
     way = w.need("rna", "rn", "rz")
     relu, satfinite = w.flag("relu"), w.flag("satfinite")
@@ -158,9 +158,18 @@ def _tf32(s: Statement, c: Coder) -> Step:
         value = limited(rounded(given.astype(np.float64), TF32, way), TF32, way, satfinite).astype(np.float32)
         if relu:
             value = np.where(value < 0, np.float32(0), value) + np.float32(0)
-        to(lanes, np.where(np.isnan(value), np.uint32(0x7FFFFFFF), value.view(np.uint32)))
+        bits = value.view(np.uint32)
+        if (nan := np.isnan(given)).any():
+            cut = given.view(np.uint32) & np.uint32(0xFFFFE000)
+            kept = np.where(np.isnan(cut.view(np.float32)), cut, np.uint32(_TF32_NAN))
+            bits = np.where(nan, kept if way == "rna" else np.uint32(_TF32_NAN), bits)
+        to(lanes, bits)
 
     return step
+
+
+#: The canonical NaN of tf32, its low 13 bits zeros.
+_TF32_NAN = 0x7FFFE000
 
 
 def _small(s: Statement, c: Coder) -> Step:

@@ -142,11 +142,11 @@ def test_tf32(execute):
               cvt.rna.satfinite.tf32.f32 %a4, %a;"""
     run = execute(text, {"a": a}, {f"a{n}": "uint32" for n in range(5)})
     shown = [[hex(v) for v in run[f"a{n}"][:8]] for n in range(5)]
-    assert shown[0] == ["0x3f802000", "0xbf802000", "0x3f800000", "0x3f804000", "0x7f800000", "0x7f800000", "0x7fffffff", "0x0"]
-    assert shown[1] == ["0x3f800000", "0xbf800000", "0x3f800000", "0x3f804000", "0x7f800000", "0x7f800000", "0x7fffffff", "0x0"]
-    assert shown[2] == ["0x3f800000", "0xbf800000", "0x3f800000", "0x3f802000", "0x7f7fe000", "0x7f800000", "0x7fffffff", "0x0"]
+    assert shown[0] == ["0x3f802000", "0xbf802000", "0x3f800000", "0x3f804000", "0x7f800000", "0x7f800000", "0x7fc00000", "0x0"]
+    assert shown[1] == ["0x3f800000", "0xbf800000", "0x3f800000", "0x3f804000", "0x7f800000", "0x7f800000", "0x7fffe000", "0x0"]
+    assert shown[2] == ["0x3f800000", "0xbf800000", "0x3f800000", "0x3f802000", "0x7f7fe000", "0x7f800000", "0x7fffe000", "0x0"]
     assert shown[3][:2] == ["0x3f800000", "0x0"]
-    assert shown[4][4:7] == ["0x7f7fe000", "0x7f7fe000", "0x7fffffff"]
+    assert shown[4][4:7] == ["0x7f7fe000", "0x7f7fe000", "0x7fc00000"]
 
 
 def test_small_floats_are_packed_and_taken_apart(execute):
