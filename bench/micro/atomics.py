@@ -43,7 +43,8 @@ def _text(form: str, space: str, op: str, word: str, kind: str, sync: str = "") 
     bits = f"b{8 * size}"
     register = "b16" if size == 2 else bits
     operand = "%b, %c" if op == "cas" else "%b"
-    instruction = f"atom.{space}.{op}.{word} %d, [%at], {operand};" if form == "atom" else f"red.{space}.{op}.{word} [%at], {operand};"
+    order = ".relaxed.gpu" if space == "global" and form == "atom" else ""
+    instruction = f"atom{order}.{space}.{op}.{word} %d, [%at], {operand};" if form == "atom" else f"red.{space}.{op}.{word} [%at], {operand};"
     load = lambda name, to: f"mul.wide.u32 %w, %i, {size}; add.u64 %w, %{name}, %w; ld.global.{bits} {to}, [%w];"
     lines = [
         f".reg .u32 %i, %n, %s; .reg .u64 %w, %at; .reg .{register} %a, %b, %c, %d;",

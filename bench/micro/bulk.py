@@ -37,6 +37,7 @@ def cases() -> Iterator[Case]:
     for word in ("b32", "b64", "v2.b32", "v4.b32", "v2.b64"):
         yield sent(word)
     yield asked()
+    yield told()
     yield ranks()
     yield phases()
 
@@ -122,6 +123,15 @@ def asked() -> Case:
     lines += ["ld.shared::cluster.b32 %x, [%far]; st.shared::cluster.b32 [%far+1024], %x; add.u32 %at, %s, 1536; mapa.shared::cluster.u32 %far, %at, %other;"]
     lines += ["red.relaxed.cluster.shared::cluster.add.u32 [%far], %t; atom.relaxed.cluster.shared::cluster.xor.b32 %x, [%far+4], %t;", MEET, drain(SIZE), MEET]
     return made("ld st atom .shared::cluster", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
+
+
+def told() -> Case:
+    """Each CTA arrives at the other's barrier, and sees what the other wrote before."""
+    lines = [fill(SIZE), begin(), ".reg .u32 %other; .reg .b32 %x; xor.b32 %other, %rank, 1; mapa.shared::cluster.u32 %far, %s, %other; mapa.shared::cluster.u32 %far2, %b, %other;"]
+    lines += ["@%first st.shared::cluster.b32 [%far+64], 0x5EED; @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%far2];"]
+    lines += [wait().replace("try_wait.parity", "try_wait.parity.acquire.cluster"), "bar.arrive 1, 256; bar.sync 1, 256;", drain(SIZE)]
+    lines += ["barrier.cluster.arrive.release; barrier.cluster.wait.acquire; @%first mbarrier.arrive.shared::cluster.b64 _, [%far2];", wait(1, "LAST"), MEET]
+    return made("arrive at another CTA", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def ranks() -> Case:

@@ -127,6 +127,12 @@ def comparisons() -> Iterator[Case]:
         yield case("comparisons", f"setp.ge.{join}.u32 p|q", text, "u32 s32 s32", "b32 b32")
         text = f"setp.lt.s32 %p, {{b}}, {{c}}; set.gt.{join}.u32.s32 {{d}}, {{a}}, {{b}}, %p;"
         yield case("comparisons", f"set.gt.{join}.u32.s32", text, "s32 s32 s32", "u32")
+    for kind, name in (("s32", "lt"), ("f32", "lt"), ("f32", "eq")):
+        for join in ("and", "or", "xor"):
+            text = f"setp.gt.s32 %p, {{c}}, 5; setp.{name}.{join}.{kind} %p, {{a}}, {{b}}, %p; setp.ne.s32 %q, {{c}}, 0; {join}.pred %q, %p, %q; not.pred %p, %p;"
+            yield case("comparisons", f"setp.{name}.{join}.{kind}, {join}.pred", text + " selp.b32 {d}, 1, 0, %p; selp.b32 {x}, 1, 0, %q;", f"{kind} {kind} s32", "b32 b32")
+    for kind in ("f32", "f64"):
+        yield case("comparisons", f"selp.{kind}", f"setp.gt.s32 %p, {{c}}, 5; selp.{kind} {{d}}, {{a}}, {{b}}, %p; mov.{kind} {{x}}, {{d}};", f"{kind} {kind} s32", f"{kind} {kind}")
     for to in ("u32", "s32", "f32"):
         yield case("comparisons", f"set.le.{to}.u32", f"set.le.{to}.u32 {{d}}, {{a}}, {{b}};", "u32 u32", "b32")
     for kind in ("b16", "b32", "b64"):

@@ -20,9 +20,12 @@ def cases() -> Iterator[Case]:
             yield ldmatrix(count, trans)
             yield stmatrix(count, trans)
     yield movmatrix()
+    yield given()
     for space in ("shared", "global"):
         for bits, width in (("b8", 1), ("b16", 1), ("b32", 1), ("b64", 1), ("b16", 2), ("b32", 2), ("b64", 2), ("b8", 4), ("b16", 4), ("b32", 4)):
             yield moved(space, bits, width)
+            if space == "global":
+                yield moved(space, bits, width, ".nc")
         for kind in ("s8", "u8", "s16"):
             yield extended(space, kind)
     for size, cache in ((4, "ca"), (8, "ca"), (16, "ca"), (16, "cg")):
@@ -86,7 +89,7 @@ movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r0; add.u64 %g, %D, %w; st.global.b3
     return Case("ldmatrix", "movmatrix.trans", entry("A D", body), params, {"D": Exact()})
 
 
-def moved(space: str, bits: str, width: int) -> Case:
+def moved(space: str, bits: str, width: int, cached: str = "") -> Case:
     """A vector from one place of the space to another."""
     size, register = int(bits[1:]) // 8 * width, "b16" if bits == "b8" else bits
     names = ", ".join(f"%x{n}" for n in range(width))
@@ -94,13 +97,21 @@ def moved(space: str, bits: str, width: int) -> Case:
     mine = f"mad.lo.u32 %t, %l, {size}, %s;" if space == "shared" else f"mul.wide.u32 %w, %l, {size}; add.u64 %g, %A, %w;"
     at = "%t" if space == "shared" else "%g"
     there = f"[{at}+{32 * size}]"
-    body = f"{HEAD}{FILL} .reg .{register} %x<4>; {mine} ld.{space}{vector}.{bits} {names}, [{at}];"
+    body = f"{HEAD}{FILL} .reg .{register} %x<4>; {mine} ld.{space}{cached}{vector}.{bits} {names}, [{at}];"
     if space == "shared":
         body += f"bar.warp.sync 0xffffffff; st.shared{vector}.{bits} {there}, {names}; {DRAIN}"
     else:
-        body += f"add.u64 %g, %D, %w; st.global{vector}.{bits} {there}, {names};"
+        body += f"add.u64 %g, %D, %w; cvta.to.global.u64 %g, %g; st.global{vector}.{bits} {there}, {names};"
     params = {"A": pattern(), "D": np.zeros(SIZE, np.uint8)}
-    return Case("memory", f"ld st {space}{vector}.{bits}", entry("A D", body), params, {"D": Exact()})
+    return Case("memory", f"ld{cached} st {space}{vector}.{bits}", entry("A D", body), params, {"D": Exact()})
+
+
+def given() -> Case:
+    """Parameters of every size."""
+    params = {"n": np.uint16(0xBEEF), "m": np.uint32(0xDEADBEEF), "o": np.uint64(0x0123456789ABCDEF), "x": np.float32(-1.5), "y": np.float64(2.5)}
+    body = "st.global.b16 [%D], %n; st.global.b32 [%D+8], %m; st.global.b64 [%D+16], %o; st.global.b32 [%D+24], %x; st.global.b64 [%D+32], %y;"
+    text = entry("D n:b16 m:b32 o:b64 x:f32 y:f64", body)
+    return Case("memory", "ld.param", text, {"D": np.zeros(64, np.uint8), **params}, {"D": Exact()}, 1)
 
 
 def extended(space: str, kind: str) -> Case:

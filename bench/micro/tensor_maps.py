@@ -109,9 +109,9 @@ def load(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzl
     lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;", expect(size * len(places))]
     if hint:
         lines.append(".reg .b64 %hint; createpolicy.fractional.L2::evict_first.b64 %hint, 1.0;")
-    word, operand = (".L2::cache_hint", ", %hint") if hint else ("", "")
+    mode, word, operand = (".tile", ".L2::cache_hint", ", %hint") if hint else ("", "", "")
     for n, place in enumerate(places):
-        copy = f"cp.async.bulk.tensor.{len(box)}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{word}"
+        copy = f"cp.async.bulk.tensor.{len(box)}d.shared::cluster.global{mode}.mbarrier::complete_tx::bytes{word}"
         lines.append(f"add.u32 %at, %s, {n * slot}; @%first {copy} [%at], [%m, {_at(place)}], [%b]{operand};")
     lines += [wait(), drain(total)]
     params = {"S": np.full(total, 0xCD, np.uint8), "D": np.zeros(total, np.uint8), "M": m}
@@ -126,10 +126,10 @@ def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizz
     total = slot * len(places)
     lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;"]
     for n, place in enumerate(places):
-        op = f"cp.reduce.async.bulk.tensor.{len(box)}d.global.shared::cta.{reduction}" if reduction else f"cp.async.bulk.tensor.{len(box)}d.global.shared::cta"
-        lines.append(f"add.u32 %at, %s, {n * slot}; @%first {op}.tile.bulk_group [%m, {_at(place)}], [%at];")
+        op = f"cp.reduce.async.bulk.tensor.{len(box)}d.global.shared::cta.{reduction}.tile" if reduction else f"cp.async.bulk.tensor.{len(box)}d.global.shared::cta"
+        lines.append(f"add.u32 %at, %s, {n * slot}; @%first {op}.bulk_group [%m, {_at(place)}], [%at];")
         # one behind the other: boxes of two places may overlap
-        lines.append("@%first cp.async.bulk.commit_group; @%first cp.async.bulk.wait_group 0;")
+        lines.append("@%first cp.async.bulk.commit_group; @%first cp.async.bulk.wait_group.read 0; @%first cp.async.bulk.wait_group 0;")
     source = np.random.default_rng(len(form)).integers(0, 256, total, np.uint8)
     if np.dtype(KINDS[kind]).kind not in "iu":
         source = array(kind, total // np.dtype(KINDS[kind]).itemsize, 3).view(np.uint8)
@@ -144,7 +144,7 @@ def multicast(count: int) -> Case:
     size, slot = _slot("UINT16", (64, 4))
     total = slot * count
     lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;", expect(size * count), MEET]
-    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
     lines += [f".reg .b16 %mask; mov.b16 %mask, {(1 << count) - 1}; .reg .u32 %row; mul.lo.u32 %row, %rank, 4; mad.lo.u32 %at, %rank, {slot}, %s;"]
     lines += [f"@%first {copy} [%at], [%m, {{0, %row}}], [%b], %mask;", wait(), drain(total), MEET]
     params = {"S": np.full(total * count, 0xCD, np.uint8), "D": np.zeros(total * count, np.uint8), "M": m}
