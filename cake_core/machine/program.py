@@ -327,8 +327,8 @@ class Coder:
         return emit
 
     def _begins(self, r: Region) -> Emit:
-        first = [self._value(x.lo) for x in r.box]
-        return _plain(Do.TENSOR, lambda env, who, n: (r.name, tuple(int(x(env)) for x in first), None))
+        box = [(self._value(x.lo), self._value(x.size)) for x in r.box]
+        return _plain(Do.TENSOR, lambda env, who, n: (r.name, tuple(int(lo(env)) for lo, _ in box), tuple(int(size(env)) for _, size in box)))
 
     def _act(self, a) -> Emit:
         places, value = self.places, self._value

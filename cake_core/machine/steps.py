@@ -34,7 +34,7 @@ class Do(IntEnum):
     ROLE_END = 15
     EXIT = 16
     GRID = 17  # whether it waits for the grids in front; of another grid nothing is executed
-    TENSOR = 18  # name of a tensor, where an asynchronous statement begins in it: one number a dimension; only for who asks
+    TENSOR = 18  # name of a tensor, where an asynchronous statement begins in it and how much it takes: one number a dimension each; only for who asks
 
 
 @dataclass(slots=True, eq=False)

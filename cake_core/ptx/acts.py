@@ -19,17 +19,22 @@ if TYPE_CHECKING:
 class Act(NamedTuple):
     """One thing that a thread does, in order. Made by the functions below; a tuple, since a small run has some thousands of them.
 
-    `at`: an address in shared memory, or the number of a barrier of threads. `parts`: of a copy, (barrier, first byte, end) a destination."""
+    `at`: an address in shared memory, or the number of a barrier of threads. `parts`: of a copy, (barrier, first byte, end) a destination; of what
+    is touched (`USES`), one part, which is `number` pieces, each `at` bytes behind the one before, where there are more than one. `form`: what is known of how
+    the bytes there are taken, in words that `form_of` makes."""
 
     what: str
     at: int | None = None
     number: int = 0
     name: str = ""
     parts: tuple[tuple[int, int, int], ...] = ()
+    form: tuple[str, ...] = ()
 
 
 #: Acts that have no place of their own in the order, and who does those that threads do themselves.
 USES, THREADS, COORDINATE = "uses", "threads", "coordinate"
+#: What is done to tensor memory, and the bits of an address there in front of the lane (the columns).
+READ, ADDED, WRITTEN, LANE = "tensor memory read", "tensor memory added to", "tensor memory written", 16
 
 
 def initialised(address: int, count: int) -> Act:
@@ -47,9 +52,14 @@ def arrived(address: int, expected: int = 0, count: int = 1) -> Act:
     return Act("arrive", address, expected, "" if count == 1 else f"{count} arrivals")
 
 
-def copied(parts: Iterable[tuple[int, int, int]], size: int) -> Act:
+def form_of(elem: str | None = None, swizzle: int | None = None) -> tuple[str, ...]:
+    """What is known of how bytes are taken: the type of their elements, and the bytes of the swizzle, 0 none."""
+    return (*(() if elem is None else (elem,)), *(() if swizzle is None else (f"swizzle {swizzle}",)))
+
+
+def copied(parts: Iterable[tuple[int, int, int]], size: int, form: tuple[str, ...] = ()) -> Act:
     """A copy of `size` bytes to each of its destinations, (barrier that is told, first byte, end)."""
-    return Act("copy", None, size, "", tuple(parts))
+    return Act("copy", None, size, "", tuple(parts), form)
 
 
 def engine_arrived(addresses: Iterable[int], engine: str) -> Act:
@@ -67,10 +77,29 @@ def drained(queue: str, pending: int, reads_only: bool = False) -> Act:
     return Act("wait for reads" if reads_only else "wait for groups", None, pending, queue)
 
 
-def used(name: str, first: int, end: int) -> Act:
+def used(name: str, first: int, end: int, form: tuple[str, ...] = ()) -> Act:
     """An asynchronous operation of the queue or engine `name` touches these bytes of shared memory. How it is compared: it lies in what the
-    text touches there, between the same two other acts."""
-    return Act(USES, None, 0, name, ((0, first, end),))
+    text touches there, between the same two other acts, and together such operations touch all of it."""
+    return Act(USES, None, 0, name, ((0, first, end),), form)
+
+
+def rows_used(name: str, first: int, rows: int, pitch: int, width: int, form: tuple[str, ...] = ()) -> Act:
+    """The same of `rows` pieces of `width` bytes, `pitch` bytes from one to the next."""
+    if width == pitch or rows == 1:
+        return used(name, first, first + rows * width, form)
+    return Act(USES, pitch, rows, name, ((0, first, first + (rows - 1) * pitch + width),), form)
+
+
+def tensor_used(name: str, how: str, lanes: tuple[int, int], columns: tuple[int, int], rank: int, form: tuple[str, ...] = ()) -> Act:
+    """An asynchronous operation touches these lanes and columns of the tensor memory of a CTA, (first, how many) each; columns as the address of the
+    instruction has them. `how`: READ, WRITTEN, or ADDED, a read by who writes it too. Of what a warp moves itself lanes count from the first one that it
+    reaches. Compared like `used`, but adding to what was written between the same two acts is not asked for by the text."""
+    return rows_used(f"{how} by '{name}'", in_rank(lanes[0] << LANE | columns[0], rank), lanes[1], 1 << LANE, columns[1], form)
+
+
+def anywhere(name: str) -> Act:
+    """Whatever the text has `name` touch between the same two acts may be touched: nothing is known of it."""
+    return Act(USES, None, 0, name)
 
 
 def accessed(first: int, end: int) -> Act:
@@ -98,9 +127,11 @@ def fenced(kind: str) -> Act:
     return Act("fence", None, 0, kind)
 
 
-def begun(tensor: str, first: Iterable[int | None]) -> tuple[Act, ...]:
-    """An asynchronous operation begins at this element of a tensor, outermost dimension first; None: not known. Compared like `used`, number by number."""
-    return tuple(used(f"{COORDINATE} {d} of '{tensor}'", x, x) for d, x in enumerate(first) if x is not None)
+def begun(tensor: str, first: Iterable[int | None], sizes: Iterable[int]) -> tuple[Act, ...]:
+    """An asynchronous operation takes a box of a tensor, by its first element and its size, outermost dimension first; None: not known. Compared like
+    `used`, dimension by dimension."""
+    boxes = zip(first, sizes, strict=True)
+    return tuple(Act(USES, None, 0, f"{COORDINATE} {d} of '{tensor}'", () if x is None else ((0, x, x + n),)) for d, (x, n) in enumerate(boxes))
 
 
 def grids_ordered(waits: bool) -> Act:
@@ -126,10 +157,20 @@ def worded(word: str, number: int) -> Act:
 # --- how an instruction is read ------------------------------------------------------------------------------------
 
 
+class Boxes(NamedTuple):
+    """What a tensor map says: the tensor, the `sizes` of a box, outermost dimension first, its bytes, and the form in which they lie in shared memory."""
+
+    tensor: str
+    sizes: tuple[int, ...]
+    bytes: int
+    form: tuple[str, ...]
+
+
 class Moment(Protocol):
     """One thread at one instruction."""
 
     rank: int  # of the CTA in its cluster
+    warp: int  # in the CTA
     lane: int
     threads: int  # of the CTA
 
@@ -151,11 +192,11 @@ class Moment(Protocol):
     def drawn(self, address: Operand) -> int | None:
         """What a counter in global memory holds when this thread adds to it; None: not known."""
 
-    def box(self, map: Operand) -> int:
-        """Bytes of one box of the tensor map whose address is the operand's base."""
+    def keep(self, address: Operand, amount: int) -> None:
+        """The address of `amount` columns of tensor memory is written to shared memory, where the threads of the CTA read it."""
 
-    def tensor(self, map: Operand) -> str:
-        """The tensor that the map is of."""
+    def map(self, map: Operand) -> Boxes:
+        """The tensor map whose address is the operand's base."""
 
 
 @frozen

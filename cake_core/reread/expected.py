@@ -9,23 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cake_core.effects import Issuer
+from cake_core.effects import Issuer, Mode
 from cake_core.facts.schema import Access, AtOnce, By, Facts
 from cake_core.machine.places import Barrier
 from cake_core.machine.steps import LANES, Do, Step, Touch
 from cake_core.machine.threads import Agent
 from cake_core.ptx.acts import (
+    ADDED,
+    COORDINATE,
+    READ,
+    THREADS,
     USES,
+    WRITTEN,
     Act,
-    accessed,
     arrived,
-    begun,
     committed,
     converged,
     copied,
     drained,
     engine_arrived,
     fenced,
+    form_of,
     freed,
     grids_ordered,
     in_rank,
@@ -33,15 +37,17 @@ from cake_core.ptx.acts import (
     met,
     met_cluster,
     reserved,
-    used,
+    rows_used,
     waited,
     worded,
 )
+from cake_core.reread.areas import Area, in_buffer, in_tensor_memory, whole_rows
+from cake_core.reread.threads import COLUMNS
 
 
 class Wanted(NamedTuple):
     """An act and the step that it is part of. `exact`: of a copy, the bytes of its parts are all that it writes, and no more than around it; of
-    what an asynchronous operation touches, each part is touched by this thread."""
+    what an asynchronous operation touches, this thread has all of it touched."""
 
     act: Act
     step: Step | None
@@ -110,7 +116,7 @@ def _acts(facts: Facts, s: Step, base: int, threads: int) -> Iterator[tuple[Act,
         case Do.GROUP | Do.ENGINE:
             yield from _uses(facts, s, base)
         case Do.ACCESS:
-            yield from ((accessed(*_reach(facts, t, base)), False) for t in s.a if t.location.memory == "shared")
+            yield from ((act, False) for t in s.a if t.location.memory == "shared" for act in _reach(facts, t, base))
         case Do.ENGINE_ARRIVE:
             yield engine_arrived([at(b) for b in s.a], s.b), True
         case Do.COMMIT:
@@ -129,7 +135,9 @@ def _acts(facts: Facts, s: Step, base: int, threads: int) -> Iterator[tuple[Act,
         case Do.FENCE:
             yield fenced(s.a), True
         case Do.TENSOR:
-            yield from ((a, False) for a in begun(s.a, s.b))
+            yield from (
+                (Act(USES, None, 0, f"{COORDINATE} {d} of '{s.a}'", ((0, x, x + n),)), True) for d, (x, n) in enumerate(zip(s.b, s.c, strict=True))
+            )
         case Do.GRID:
             yield grids_ordered(s.a), True
         case Do.RESERVE:
@@ -143,38 +151,58 @@ def _address(facts: Facts, b: Barrier, base: int) -> int:
 
 
 def _copy(facts: Facts, s: Step, base: int, threads: int) -> tuple[Act, bool]:
-    parts, size, exact = [], 0, True
+    parts, size, exact, forms = [], 0, True, set()
     for touched, barrier, count in s.b:
         size = count // threads
         for t in touched:
-            lo, hi = t.location.span(t.box)
-            exact = exact and _whole_rows(t)
-            parts.append((_address(facts, barrier, base), in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)))
-    return copied(parts, size), exact
+            plan = facts.buffers[t.location.name]
+            areas = in_buffer(plan, t.location.lo, t.box)
+            if areas is None or len(areas) != 1 or areas[0][1] > 1:
+                exact, areas = False, (_slot(t),)
+            lo, _, _, width = areas[0]
+            forms |= set(form_of(plan.elem.name, plan.swizzle))
+            parts.append((_address(facts, barrier, base), in_rank(base + lo, t.location.cta), in_rank(base + lo + width, t.location.cta)))
+    return copied(parts, size, tuple(sorted(forms))), exact
+
+
+def _slot(t: Touch) -> Area:
+    lo, hi = t.location.lo, t.location.hi
+    return lo, 1, hi - lo, hi - lo
 
 
 def _uses(facts: Facts, s: Step, base: int) -> Iterator[tuple[Act, bool]]:
-    """Shared memory that an asynchronous operation touches. What a warpgroup issues together the machine ascribes to its first warp, so of the other
-    warps nothing is known: the act has no parts. Of a tile that threads copy each has a share, perhaps none."""
+    """Memory that an asynchronous operation touches. What a warpgroup issues together the machine ascribes to its first warp, so of the other
+    warps nothing is known: the act has no parts. Of a tile that threads copy each has a share, perhaps none; of tensor memory each warp has its own lanes."""
     access = next(a for a in s.event.acts if isinstance(a, Access) and not isinstance(a.completion, AtOnce))
-    parts = [t for t in s.a if t.location.memory == "shared"]
-    if not parts and s.do is Do.GROUP and s.c:
+    by_warp = access.issuer is Issuer.WARP
+    if not s.a and s.do is Do.GROUP and s.c:
         yield Act(USES, None, 0, s.b), False
-    for t in parts:
-        yield used(s.b, *_reach(facts, t, base)), access.issuer is not Issuer.WARP
+    for t in s.a:
+        match t.location.memory:
+            case "shared":
+                plan = facts.buffers[t.location.name]
+                areas = in_buffer(plan, t.location.lo, t.box)
+                for area in areas if areas is not None else (_slot(t),):
+                    yield _touching(s.b, area, base, t, form_of(plan.elem.name, plan.swizzle)), areas is not None and not by_warp
+            case "tensor":
+                plan = facts.columns[t.location.name]
+                onto = any(a.mode is Mode.WRITE and a.region.name == t.location.name for a in s.event.acts if isinstance(a, Access))
+                how = WRITTEN if t.write else ADDED if onto else READ
+                name, area = f"{how} by '{s.b}'", in_tensor_memory(plan, t.location.lo, t.box, by_warp)
+                if area is None:
+                    yield Act(USES, None, 0, name), False
+                else:
+                    yield _touching(name, area, COLUMNS, t, form_of(plan.elem.name)), True
 
 
-def _reach(facts: Facts, t: Touch, base: int) -> tuple[int, int]:
-    """The bytes in which an access stays: of a swizzled buffer, where a row's pieces are permuted, the whole slot."""
-    lo, hi = (t.location.lo, t.location.hi) if facts.buffers[t.location.name].swizzle else t.location.span(t.box)
-    return in_rank(base + lo, t.location.cta), in_rank(base + hi, t.location.cta)
+def _touching(name: str, area: Area, base: int, t: Touch, form: tuple[str, ...]) -> Act:
+    first, *rest = area
+    return rows_used(name, in_rank(base + first, t.location.cta), *rest, form)
 
 
-def _whole_rows(t: Touch) -> bool:
-    """Whether a box lies in one piece, from its first byte to its last."""
-    if not t.location.unit:
-        return False
-    inside = [(t.box[2 * d], t.box[2 * d + 1], n) for d, n in enumerate(t.location.shape)]
-    while inside and inside[0][1] - inside[0][0] == 1:
-        inside = inside[1:]
-    return all((lo, hi) == (0, n) for lo, hi, n in inside[1:])
+def _reach(facts: Facts, t: Touch, base: int) -> Iterator[Act]:
+    """The bytes in which a thread's access stays."""
+    plan = facts.buffers[t.location.name]
+    areas = in_buffer(plan, t.location.lo, t.box)
+    for area in whole_rows(plan, areas) if areas is not None else (_slot(t),):
+        yield _touching(THREADS, area, base, t, ())

@@ -9,8 +9,10 @@ from random import Random
 
 from cake_core.architecture import Architecture
 from cake_core.diagnostics import Diagnostic, Related
-from cake_core.facts.schema import Facts, events
+from cake_core.effects import Reserve
+from cake_core.facts.schema import Access, Facts, events
 from cake_core.frozen import frozen
+from cake_core.ir.nodes import Int
 from cake_core.ir.types import ELEMENTS
 from cake_core.lower import Lowered
 from cake_core.lower.kernel import entry_launch
@@ -22,18 +24,21 @@ from cake_core.machine.schedule import Schedule
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, tables_of, worlds
-from cake_core.ptx.acts import Reread
+from cake_core.ptx.acts import Boxes, Reread, form_of, in_rank
 from cake_core.ptx.reader import Entry, PtxSyntaxError, read
+from cake_core.reread.coding import SPECIAL, coded
 from cake_core.reread.compare import Difference, compared
 from cake_core.reread.expected import Turn, script, wanted
 from cake_core.reread.flow import NotFollowed
+from cake_core.reread.launched import counted, launched
 from cake_core.reread.launches import launches
 from cake_core.reread.talks import Talks, Unsaid
-from cake_core.reread.threads import MAP, POINTER, SPECIAL, Code, Run, coded
+from cake_core.reread.threads import MAP, POINTER, Code, Run
 from cake_core.reread.words import Names
 
 #: Lanes that are read back, of an agent's first warp and of its last one: the leading one, and one that leads nothing.
 LANES = (0, 31), (0,)
+REPORT = "this is a fault of the compiler or of a plugin, not of the text: report it"
 #: Where the launch puts dynamic shared memory: at a multiple of 16 and of nothing more.
 SHARED = 0x410
 
@@ -68,7 +73,7 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
         return Reading(left=tuple((n, _located(error)) for n in everyone))
     except MachineError as error:
         return Reading(left=tuple((n, str(error)) for n in everyone))
-    found: dict[str, Diagnostic] = {}
+    found = {d.message: d for said in launched(lowered, facts, entry, lowered.plan.base_align) for d in (_of_launch(said, facts, None),)}
     left: dict[str, str] = {}
     failed, sizes, accesses = "", [], False
 
@@ -95,10 +100,17 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
         if told is not None:
             sizes.append(tuple(sorted(scenario.params.items())))
             found |= told  # the smallest size at which it shows
+            for said in counted(lowered, facts, scenario.params):
+                found["".join(c for c in said if not c.isdigit())] = _of_launch(said, facts, scenario.params)
     if not sizes:
         left = dict.fromkeys(everyone, failed)
     roles = tuple(n for n in everyone if n not in left)
     return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(reversed(sizes)), accesses)
+
+
+def _of_launch(said: str, facts: Facts, params: Mapping[str, int] | None) -> Diagnostic:
+    sizes = ", ".join(f"{n} = {v}" for n, v in (params or {}).items())
+    return Diagnostic("reread/differs", f"of '{facts.kernel}' {said}", facts.launch.span, why=f"for {sizes or 'every launch'}", fix=REPORT)
 
 
 def _located(error: NotFollowed | PtxSyntaxError) -> str:
@@ -151,6 +163,17 @@ def _messages(facts: Facts) -> bool:
     return any(s.source is not None for part in (facts.before, facts.after, *(r.body for r in facts.roles)) for e in events(part) for s in e.sets)
 
 
+def _allocations(facts: Facts) -> set[int]:
+    """Places in the plan to which an allocation of tensor memory writes its address: one element of shared memory."""
+    return {
+        facts.buffers[a.region.name].offset + facts.buffers[a.region.name].elem.bytes * a.region.box[0].lo.value
+        for e in events(facts.before)
+        if any(isinstance(x, Reserve) for x in e.acts)
+        for a in e.acts
+        if isinstance(a, Access) and a.region.memory == "shared" and not a.region.slot and isinstance(a.region.box[0].lo, Int)
+    }
+
+
 @dataclass(slots=True)
 class _One:
     """One scenario. `template`: the slots that all threads of the launch share."""
@@ -165,7 +188,7 @@ class _One:
     cluster: Cluster
     left: dict[str, str]
     template: list = field(default_factory=list)
-    boxes: tuple[tuple[str, int], ...] = ()
+    maps: tuple[Boxes, ...] = ()
     base: int = 0
     threads: int = 0
 
@@ -198,7 +221,8 @@ class _One:
 
     def _read(self, readers: list[_Reader]) -> None:
         """Run all threads to their ends, those that wait for others again and again; when nobody gets further what is missing is not known."""
-        talks = Talks({(a.cta, w): lanes for a in self.cluster.agents for w, lanes in _lanes(a).items()})
+        kept = {in_rank(self.base + place, cta): None for place in _allocations(self.facts) for cta in range(self.facts.cluster)}
+        talks = Talks({(a.cta, w): lanes for a in self.cluster.agents for w, lanes in _lanes(a).items()}, kept=kept)
         pending = readers
         while pending:
             waiting, further = [], False
@@ -252,7 +276,9 @@ class _One:
                 case _:
                     number = params[info.ref] & 0xFFFFFFFF if info.ref in params else None
             self.template[code.slots[name]] = number
-        self.boxes = tuple((m.tensor, prod(m.box) * ELEMENTS[m.elem].bits // 8) for m in self.lowered.tensor_maps)
+        self.maps = tuple(
+            Boxes(m.tensor, m.box, prod(m.box) * ELEMENTS[m.elem].bits // 8, form_of(m.elem, m.swizzle)) for m in self.lowered.tensor_maps
+        )
 
     def _run(self, cta: int, warp: int, lane: int, talks: Talks) -> Run:
         r, s, size = self.template[:], self.world.scenario, self.facts.cluster
@@ -263,7 +289,7 @@ class _One:
         }  # fmt: skip
         for name in SPECIAL:
             r[self.code.slots[name]] = special[name]
-        return Run(self.code, r, cta, warp, lane, self.threads, self._load, self._draw, self.boxes, talks)
+        return Run(self.code, r, cta, warp, lane, self.threads, self._load, self._draw, self.maps, talks)
 
     def _load(self, address: int, size: int) -> int | None:
         """An element of an `in` tensor, which no one writes."""
@@ -312,6 +338,6 @@ class _One:
             stage=resource[1] if resource else None,
             iteration=iteration or None,
             why=f"{where}{who}, for {sizes or 'every launch'}",
-            fix="this is a fault of the compiler or of a plugin, not of the text: report it",
+            fix=REPORT,
             related=(Related("its text says it here", span),) if span is not None and place is not None and span != place else (),
         )

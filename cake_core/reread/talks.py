@@ -24,18 +24,24 @@ def _lists() -> dict:
 
 @dataclass(slots=True)
 class Talks:
-    """`stored`: of each thread what it stored at an address, in order; `given`: what it gave to the instruction of a line. `ended`: nobody will
+    """`kept`: by place in shared memory, the address of tensor memory that an allocation writes there, None before it has. `stored`: of each thread what it stored at an address, in order; `given`: what it gave to the instruction of a line. `ended`: nobody will
     say more, so what is missing is not known. `lanes`: those of each warp that are run."""
 
     lanes: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     stored: dict[Thread, dict[int, list]] = field(default_factory=_lists)
     given: dict[Thread, dict[int, list]] = field(default_factory=_lists)
+    kept: dict[int, int | None] = field(default_factory=dict)
     ended: bool = False
 
     def begin(self, thread: Thread) -> None:
         """A thread starts over."""
         self.stored.pop(thread, None)
         self.given.pop(thread, None)
+
+    def address(self, place: int) -> int | None:
+        """What an allocation has written there."""
+        found = self.kept[place]
+        return self._missing(True) if found is None else found
 
     def heard(self, address: int, turn: int) -> int | None:
         """What was stored at an address the `turn`-th time. Of several who store there no one is taken."""

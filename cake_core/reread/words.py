@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from cake_core.facts.schema import Facts
 from cake_core.frozen import frozen
-from cake_core.ptx.acts import COORDINATE, THREADS, WINDOW, Act, rank_of
+from cake_core.ptx.acts import ADDED, COORDINATE, LANE, READ, THREADS, WINDOW, WRITTEN, Act, rank_of
+from cake_core.reread.areas import area_of
+from cake_core.reread.threads import COLUMNS
 
 
 @frozen
@@ -39,6 +41,20 @@ class Names:
         offset = (address & (1 << WINDOW) - 1) - self.base
         return next(((b.name, str((offset - b.offset) // 8)) for b in self.facts.barriers.values() if b.offset <= offset < b.offset + b.bytes), None)
 
+    def _use(self, act: Act) -> str:
+        _, first, end = act.parts[0]
+        if act.name.startswith(COORDINATE):
+            return f"takes {first} .. {end} for {act.name}"
+        form = f" as {', '.join(act.form)}" if act.form else ""
+        for how, verb in ((READ, "reads"), (ADDED, "adds to"), (WRITTEN, "writes")):
+            if act.name.startswith(how):
+                _, rows, _, width = area_of(act)
+                lane, column = first >> LANE & 0xFF, (first & (1 << LANE) - 1) - COLUMNS
+                where = f"columns {column} .. {column + width} of lanes {lane} .. {lane + rows} of tensor memory"
+                return f"{verb} {where}{act.name.removeprefix(how)}{form}{self._of(first)}"
+        end = f" up to byte {(end & (1 << WINDOW) - 1) - self.base} of the plan"
+        return f"accesses {self.buffer(first)}{end}" if act.name == THREADS else f"gives '{act.name}' {self.buffer(first)}{end}{form}"
+
     def _of(self, address: int) -> str:
         return f" of CTA {rank_of(address)}" if self.facts.cluster > 1 else ""
 
@@ -53,15 +69,12 @@ class Names:
                 return f"arrives at {self.barrier(act.at)}{more}" + (f" with {act.name}" if act.name else "")
             case "copy":
                 to = " and ".join(f"{self.buffer(lo)}, told to {self.barrier(b)}" for b, lo, _ in act.parts[:2])
-                return f"copies {act.number} bytes to {to}"
+                form = f" as {', '.join(act.form)}" if act.form else ""
+                return f"copies {act.number} bytes to {to}{form}"
             case "engine arrives":
                 return f"lets '{act.name}' arrive at " + " and ".join(self.barrier(b) for b, _, _ in act.parts)
-            case "uses" if act.name.startswith(COORDINATE):
-                return f"takes {act.parts[0][1]} for {act.name}"
-            case "uses" if act.name == THREADS:
-                return f"accesses {self.buffer(act.parts[0][1])}"
             case "uses":
-                return f"gives '{act.name}' {self.buffer(act.parts[0][1])}"
+                return self._use(act)
             case "commit":
                 return f"closes a group of '{act.name}'"
             case "wait for groups" | "wait for reads":

@@ -6,9 +6,10 @@ import pytest
 
 from cake_core.ptx.acts import Act, Reread, met
 from cake_core.ptx.reader import read
+from cake_core.reread.coding import coded
 from cake_core.reread.flow import NotFollowed, blocks_of, meetings
 from cake_core.reread.talks import Talks, Unsaid
-from cake_core.reread.threads import Run, coded
+from cake_core.reread.threads import Run
 
 
 def entry(body: str):

@@ -25,6 +25,8 @@ def planted(name: str, arch: str, pattern: str, by: str, which: int = 0, behind:
     return read_back(name, arch, changed).findings
 
 
+#: All of a descriptor of `gemm_sm100` but the address.
+IN_SHARED = "4611756662049538048"
 #: Kernel, target, what stands there, what is written instead, which one of them, behind what; code, role, barrier.
 PLANTS = {
     "parity of the producer": (
@@ -220,6 +222,64 @@ PLANTS = {
         None,
     ),
     "a branch the other way": ("gemm_sm100", "sm100", r"@!(%p\d+) bra \$if", r"@\1 bra $$if", 1, "role mma", None, "mma", None),
+    "rows of a factor": ("gemm_sm90", "sm90", "4611686293305360384", str(4611686293305360384 ^ 96 << 32), 0, "", "reread/differs", "math", None),
+    "swizzle of a factor": ("gemm_sm90", "sm90", "4611686293305360384", str(4611686293305360384 ^ 3 << 62), 0, "", "reread/differs", "math", None),
+    "step of a factor": ("gemm_sm90", "sm90", r"add.s64 (%d\d+), (%d\d+), 2;", r"add.s64 \1, \2, 3;", 0, "", "reread/differs", "math", None),
+    "the last step again": ("gemm_sm90", "sm90", r"add.s64 (%d\d+), (%d\d+), 4;", r"add.s64 \1, \2, 2;", 0, "", "reread/differs", "math", None),
+    "a product left out": ("gemm_sm90", "sm90", r"  wgmma.mma_async.*\n", "", 2, "", "reread/differs", "math", None),
+    "types of factors": ("gemm_sm90", "sm90", r"f32.bf16.bf16", "f32.f16.f16", 0, "", "reread/differs", "math", None),
+    "a factor that is turned": ("gemm_sm90", "sm90", r"(wgmma.mma_async.*), 0, 0;", r"\1, 0, 1;", 0, "", "reread/differs", "math", None),
+    "rows of an engine's factor": ("gemm_sm100", "sm100", IN_SHARED, str(int(IN_SHARED) ^ 96 << 32), 0, "", "reread/differs", "mma", None),
+    "swizzle of an engine's factor": ("gemm_sm100", "sm100", IN_SHARED, str(int(IN_SHARED) ^ 6 << 61), 0, "", "reread/differs", "mma", None),
+    "base offset of a descriptor": ("gemm_sm100", "sm100", IN_SHARED, str(int(IN_SHARED) | 1 << 49), 0, "", "reread/differs", "mma", None),
+    "step of an engine's factor": ("gemm_sm100", "sm100", r"add.s64 (%d6), (%d\d+), 2;", r"add.s64 \1, \2, 4;", 0, "", "reread/differs", "mma", None),
+    "columns of a product": ("gemm_sm100", "sm100", " 138413200,", f" {138413200 ^ 0x10 << 17},", 0, "", "reread/differs", "mma", None),
+    "rows of a product": ("gemm_sm100", "sm100", " 138413200,", f" {138413200 ^ 0xC << 24},", 0, "", "reread/differs", "mma", None),
+    "types of a product": ("gemm_sm100", "sm100", " 138413200,", f" {138413200 ^ 1 << 7},", 0, "", "reread/differs", "mma", None),
+    "a factor that is negated": ("gemm_sm100", "sm100", " 138413200,", f" {138413200 | 1 << 13},", 0, "", "reread/differs", "mma", None),
+    "a factor that lies the other way": ("gemm_sm100", "sm100", " 138413200,", f" {138413200 | 1 << 16},", 0, "", "reread/differs", "mma", None),
+    "slot of tensor memory": ("gemm_sm100", "sm100", r"shl.b32 (%r104), (%r\d+), 8;", r"shl.b32 \1, \2, 7;", 0, "", "reread/differs", "mma", None),
+    "an address without its base": (
+        "gemm_sm100",
+        "sm100",
+        r"add.s32 (%r105), %r24, (%r\d+);",
+        r"mov.b32 \1, \2;",
+        0,
+        "",
+        "reread/differs",
+        "mma",
+        None,
+    ),
+    "a sum that starts with what was there": (
+        "gemm_sm100",
+        "sm100",
+        r"not.pred (%p20), %p19;",
+        r"or.pred \1, %p19, !%p19;",
+        0,
+        "",
+        "reread/extra",
+        "mma",
+        None,
+    ),
+    "a sum that starts anew": ("gemm_sm100", "sm100", r"138413200, 1;", "138413200, 0;", 1, "", "reread/differs", "mma", None),
+    "lanes of a warp": ("gemm_sm100", "sm100", r"(shl.b32 %r147, %r\d+), 21;", r"\1, 20;", 0, "", "reread/differs", "epi", None),
+    "columns that are loaded": ("gemm_sm100", "sm100", r"\[(%r\d+)\+64\];", r"[\1+128];", 0, "role epi", "reread/differs", "epi", None),
+    "how many columns are loaded": ("gemm_sm100", "sm100", r"(tcgen05.ld\S+).x64.b32", r"\1.x32.b32", 0, "", "reread/differs", "epi", None),
+    "where scales are copied to": ("gemm_sm100_nvf4", "sm100", r"(tcgen05.cp\S+) \[(%r\d+)\]", r"\1 [\2+4]", 0, "", "reread/differs", "mma", None),
+    "where scales are read": (
+        "gemm_sm100_nvf4",
+        "sm100",
+        r"136316032, \[(%r\d+)\], \[(%r\d+)\]",
+        r"136316032, [\1], [\1]",
+        0,
+        "",
+        "reread/differs",
+        "mma",
+        None,
+    ),
+    "type of scales": ("gemm_sm100_nvf4", "sm100", "136316032", str(136316032 ^ 1 << 23), 0, "", "reread/differs", "mma", None),
+    "half of a pair": ("gemm_sm100_pair", "sm100", r"shl.b32 (%r\d+), (%r\d+), 14;", r"shl.b32 \1, \2, 15;", 0, "", "reread/differs", "load", None),
+    "rows of a pair": ("gemm_sm100_pair", "sm100", " 272630928,", f" {272630928 ^ 0x18 << 24},", 0, "", "reread/differs", "mma", None),
     "a wait without end": ("gemm_sm90", "sm90", r"@!(%p\d+) bra \$wait_1", r"@\1 bra $wait_1", 0, "", None, "math", None),
 }
 
@@ -234,6 +294,61 @@ def test_it_is_told(kind):
     assert code is None or d.code == code
     assert barrier is None or d.resource == barrier
     assert "lane" in d.why and d.fix
+
+
+MAPS = {
+    "box": (lambda m: replace(m, box=(64, 128)), {"load", "math"}, "takes 0 .. 64 for coordinate 0 of 'A'"),
+    "swizzle": (lambda m: replace(m, swizzle=64), {"load", "math"}, "as bf16, swizzle 64"),
+    "element": (lambda m: replace(m, elem="f16"), {"load", "math"}, "as f16, swizzle 128"),
+    "elements": (lambda m: replace(m, elem="f32"), {None, "load", "math"}, "of 2 dimensions of 32 bits, its tensor of 2 of 16"),
+    "tensor": (lambda m: replace(m, tensor="D" if m.tensor == "A" else "A"), {"load", "math"}, "for coordinate 0 of 'D'"),
+}
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_a_tensor_map_that_is_another(kind):
+    change, roles, said = MAPS[kind]
+    written, facts, arch = lowered("gemm_sm90", "sm90")
+    found = reread(replace(written, tensor_maps=tuple(map(change, written.tensor_maps))), facts, REGISTRY.rereads, arch).findings
+    assert {d.role for d in found} == roles and any(said in d.message for d in found), found
+
+
+LAUNCHES = {
+    "threads of the entry": (".reqntid 384, 1, 1", ".reqntid 416, 1, 1", {}, "the entry declares 416 threads a CTA, its text has 384"),
+    "cluster of the entry": (".reqnctapercluster 2, 1, 1", ".reqnctapercluster 4, 1, 1", {}, "the entry declares clusters of 4, its text has 2"),
+    "no cluster": (".reqnctapercluster 2, 1, 1\n", "", {}, "the entry declares no cluster, its text has 2"),
+    "bytes of a map": ("map_A[128]", "map_A[64]", {}, "the parameter 'map_A' has 64 bytes, a map has 128"),
+    "threads of the host": ("", "", {"threads": 256}, "the host launches 256 threads a CTA, its text has 384"),
+    "cluster of the host": ("", "", {"cluster": 1}, "the host launches clusters of 1, its text has 2"),
+    "shared memory": ("", "", {"shared_bytes": 230_000}, "the host gives 230000 bytes of shared memory, its text needs 230448"),
+    "items": ("", "", {"items": ["+", ["ceildiv", "M", 256], ["ceildiv", "N", 256]]}, "items, its text says"),
+}
+
+
+@pytest.mark.parametrize("kind", LAUNCHES)
+def test_a_launch_that_is_another(kind):
+    old, new, launch, said = LAUNCHES[kind]
+    written, facts, arch = lowered("gemm_sm90", "sm90")
+    assert old in written.ptx
+    changed = replace(written, ptx=written.ptx.replace(old, new, 1), launch=replace(written.launch, **launch))
+    found = [d for d in reread(changed, facts, REGISTRY.rereads, arch).findings if d.role is None]
+    assert [said in d.message for d in found] == [True], found
+    assert found[0].code == "reread/differs" and found[0].fix and found[0].span.line
+
+
+def test_what_is_told_of_tensor_memory():
+    (d,) = planted("gemm_sm100", "sm100", r"shl.b32 (%r104), (%r\d+), 8;", r"shl.b32 \1, \2, 7;")
+    assert d.message == (
+        "the machine code of 'mma' writes columns 128 .. 384 of lanes 0 .. 128 of tensor memory by 'tcgen05.commit' as f32, "
+        "its text writes columns 256 .. 512 of lanes 0 .. 128 of tensor memory by 'tcgen05.commit' as f32"
+    )
+
+
+def test_an_address_of_tensor_memory_that_is_read_where_none_is():
+    """Nothing is known of it, so the role is not followed, and the manifest says so."""
+    written = lowered("gemm_sm100", "sm100")[0]
+    reading = read_back("gemm_sm100", "sm100", written.ptx.replace("add.s32 %r23, %r5, 229376;", "add.s32 %r23, %r5, 229384;"))
+    assert reading.roles == ("load",) and {n for n, _ in reading.left} == {"mma", "epi"}
 
 
 def test_what_is_told_of_a_parity():

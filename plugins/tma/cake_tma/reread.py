@@ -12,23 +12,25 @@ def _load(s: Statement, at: Moment) -> tuple[Act, ...]:
     if "mbarrier::complete_tx::bytes" not in s.words:
         return _store(s, at)
     to, map, barrier, *mask = s.operands
-    size, first, signal = at.box(map), at.shared(to), at.shared(barrier)
+    box, first, signal = at.map(map), at.shared(to), at.shared(barrier)
+    size = box.bytes
     if "multicast::cluster" not in s.words:
-        return (*_begins(map, at), copied(((signal, first, first + size),), size))
+        return (*_begins(map, at), copied(((signal, first, first + size),), size, box.form))
     ranks = [r for r in range(16) if at.value(mask[0]) >> r & 1]
-    return (*_begins(map, at), copied([(in_rank(signal, r), in_rank(first, r), in_rank(first, r) + size) for r in ranks], size))
+    return (*_begins(map, at), copied([(in_rank(signal, r), in_rank(first, r), in_rank(first, r) + size) for r in ranks], size, box.form))
 
 
 def _store(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`[tensorMap, coordinates], [srcMem]`."""
     map, source = s.operands[:2]
-    first = at.shared(source)
-    return (*_begins(map, at), used("bulk", first, first + at.box(map)))
+    first, box = at.shared(source), at.map(map)
+    return (*_begins(map, at), used("bulk", first, first + box.bytes, box.form))
 
 
 def _begins(map: At, at: Moment) -> tuple[Act, ...]:
     """Coordinates are signed numbers of 32 bits, innermost first."""
-    return begun(at.tensor(map), (_signed(at.known(c)) for c in reversed(map.coordinates)))
+    box = at.map(map)
+    return begun(box.tensor, (_signed(at.known(c)) for c in reversed(map.coordinates)), box.sizes)
 
 
 def _signed(x: int | None) -> int | None:

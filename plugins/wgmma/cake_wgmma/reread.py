@@ -1,21 +1,62 @@
-"""What warpgroup products do to their groups, read from the PTX ISA (Asynchronous Warpgroup Level Matrix Instructions) and apart from lowering."""
+"""What warpgroup products do to their groups, and what of shared memory they read, from the PTX ISA (Asynchronous Warpgroup Level Matrix Instructions)
+and apart from lowering."""
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, used
+from collections.abc import Iterator
+
+from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, rows_used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "wgmma"  # the wgmma-group of the executing threads
+#: Rows of a core matrix, bytes of K that one instruction takes (wgmma.mma_async, Matrix Fragments: K by type), rows of A.
+ROWS, STEP, BLOCK = 8, 32, 64
+#: Bits 62-63 of a descriptor (Matrix Descriptor Format).
+SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}
+#: Types as an opcode names them, by what a text calls them, and their bytes.
+TYPES = {"bf16": ("bf16", 2), "f16": ("f16", 2), "tf32": ("f32", 4), "e4m3": ("e4m3", 1), "e5m2": ("e5m2", 1), "s8": ("i8", 1), "u8": ("u8", 1)}
 
 
 def _product(s: Statement, at: Moment) -> tuple[Act, ...]:
-    """`d, a, b, ..`: a and b in shared memory are descriptors, 64 bits whose lowest 14 are the start address over 16."""
-    found = []
-    for factor in s.operands[1:3]:
-        if isinstance(factor, str):
-            first = at.shared((at.value(factor) & 0x3FFF) << 4)
-            found.append(used(QUEUE, first, first + 16))
-    return tuple(found)
+    """`d, a, b, scale-d {, imm-scale-a, imm-scale-b {, imm-trans-a} , imm-trans-b}` of `.shape.dtype.atype.btype`: a and b in shared memory are descriptors.
+    A in registers has no imm-trans-a; types of other sizes than 16 bits have neither."""
+    a, b = s.operands[1:3]
+    turned = s.operands[6:]
+    columns = int(next(w for w in s.words if w.startswith("m64n"))[4:].partition("k")[0])
+    found = [_matrix(at, b, s.words[-1], columns, bool(turned and turned[-1]))]
+    if isinstance(a, str):
+        found.append(_matrix(at, a, s.words[-2], BLOCK, bool(turned and turned[0])))
+    return tuple(act for acts in found for act in acts)
+
+
+def _matrix(at: Moment, descriptor, kind: str, rows: int, turned: bool) -> Iterator[Act]:
+    """Strided Dimension Byte Offset, Leading Dimension Byte Offset (Shared Memory Matrix Layout): a pattern is eight rows of the bytes of the swizzle.
+    K-major, a row is one of M or N, and the stride goes from one pattern to the next below; transposed, a row is one of K, the stride goes from one pattern to
+    the next of K, and the leading offset from one column panel of M or N to the next."""
+    bits = at.value(descriptor)
+    elem, size = TYPES[kind]
+    swizzle, stride, leading = SWIZZLE[bits >> 62 & 3], (bits >> 32 & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4
+    first = at.shared((bits & 0x3FFF) << 4)
+    form = form_of(elem, swizzle) if bits >> 49 & 7 == 0 else form_of(f"a base offset of {bits >> 49 & 7}")
+    if not swizzle:  # core matrices of eight rows of 16 bytes
+        for k in range(STEP // 16):
+            for n in range(rows // ROWS):
+                yield rows_used(QUEUE, first + k * leading + n * stride, ROWS, 16, 16, form)
+    elif not turned:
+        yield from _groups(first, rows, swizzle, STEP, stride, form)
+    else:
+        panel = swizzle // size
+        for n in range(0, rows, panel):
+            yield from _groups(first + n // panel * leading, STEP // size, swizzle, min(panel, rows - n) * size, stride, form)
+
+
+def _groups(first: int, rows: int, pitch: int, width: int, stride: int, form: tuple[str, ...]) -> Iterator[Act]:
+    """`rows` rows in patterns of eight."""
+    if stride == ROWS * pitch or rows <= ROWS:
+        yield rows_used(QUEUE, first, rows, pitch, width, form)
+    else:
+        for n in range(rows // ROWS):
+            yield rows_used(QUEUE, first + n * stride, ROWS, pitch, width, form)
 
 
 REREADS = (
