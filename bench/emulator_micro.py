@@ -29,8 +29,8 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: a process a core is enough
 
 import numpy as np
-from micro import MODULES, of_module
 from micro.case import Case, compared, digest, run
+from micro.families import MODULES, of_module
 from start import processor
 
 import cake_core
@@ -62,7 +62,9 @@ def emulates():
 def emulated(module: str, number: int, schedule: str = "round-robin") -> dict:
     """Outputs and findings of one case in the emulator."""
     told, begun = [], time.process_time()
-    api = Api(emulates(), (9, 0), lambda grid: told.extend(f"{f.code}: {f.message} (line {f.line})" for f in grid.findings), lambda: turns_of(schedule))
+    api = Api(
+        emulates(), (9, 0), lambda grid: told.extend(f"{f.code}: {f.message} (line {f.line})" for f in grid.findings), lambda: turns_of(schedule)
+    )
     try:
         with driver.use(api) as cuda:
             found = run(listed(module)[number], cuda)
@@ -171,7 +173,9 @@ def main() -> None:
                 gpu[case.name] = found
                 rows.append(judged(m, case, found, jobs[m, n].result()))
                 if not rows[-1]["ok"]:
-                    print(f"{case.name}: {json.dumps({k: v for k, v in rows[-1].items() if k not in ('module', 'family', 'form', 'ok')})}", flush=True)
+                    print(
+                        f"{case.name}: {json.dumps({k: v for k, v in rows[-1].items() if k not in ('module', 'family', 'form', 'ok')})}", flush=True
+                    )
             mine = [r for r in rows if r["module"] == m]
             print(f"{m}: {len(mine)} cases, {sum(r['ok'] for r in mine)} agree", flush=True)
     if args.kept:
@@ -189,7 +193,7 @@ def main() -> None:
         "versions": {"cake": cake_core.__version__, "numpy": np.__version__},
     }
     args.out.write_text(written({"differ": sum(not r["ok"] for r in rows), "environment": environment}, "cases", map(json.dumps, rows)))
-    kept = [json.dumps([m, n, d]) for m in args.module for n, case in enumerate(listed(m)) if n % EACH == 0 and (d := determined(case, gpu[case.name]))]
+    kept = [json.dumps([m, case.name, d]) for m in args.module for case in listed(m)[::EACH] if (d := determined(case, gpu[case.name]))]
     args.out.with_stem(args.out.stem + "_sample").write_text(written({"environment": environment}, "cases", kept))
     print(f"{len(rows)} cases, {sum(r['ok'] for r in rows)} agree; wrote {args.out}")
     raise SystemExit(0 if all(r["ok"] for r in rows) else 1)

@@ -100,7 +100,9 @@ def together(space: str, op: str, word: str) -> Case:
     else:
         lines += ["setp.eq.u32 %p, %n, 0;", f"mov.b{8 * size} %a, 0; mov.u32 %s, buffer; @%p st.shared.b{8 * size} [%s], %a; bar.sync 0;"]
         lines += [f"red.relaxed.cta.shared.{op}.{word} [%s], {'%b' if op != 'inc' else '100'}; bar.sync 0;"]
-        lines += [f"ld.shared.b{8 * size} %a, [%s]; mov.u32 %i, %ctaid.x; mul.wide.u32 %w, %i, {size}; add.u64 %at, %A, %w; @%p st.global.b{8 * size} [%at], %a;"]
+        lines += [
+            f"ld.shared.b{8 * size} %a, [%s]; mov.u32 %i, %ctaid.x; mul.wide.u32 %w, %i, {size}; add.u64 %at, %A, %w; @%p st.global.b{8 * size} [%at], %a;"
+        ]
     if op == "inc":
         lines = [x.replace("%b;", "100;") if "red." in x else x for x in lines]
     a = np.zeros(4, dtype_of(kind))

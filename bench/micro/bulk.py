@@ -32,7 +32,13 @@ def cases() -> Iterator[Case]:
     yield spread()
     for op, kind in REDUCTIONS:
         yield reduced(op, kind)
-    for op, kind in (*((o, k) for o in ("add", "min", "max") for k in ("u32", "s32")), ("add", "u64"), ("inc", "u32"), ("dec", "u32"), *((o, "b32") for o in ("and", "or", "xor"))):
+    for op, kind in (
+        *((o, k) for o in ("add", "min", "max") for k in ("u32", "s32")),
+        ("add", "u64"),
+        ("inc", "u32"),
+        ("dec", "u32"),
+        *((o, "b32") for o in ("and", "or", "xor")),
+    ):
         yield reduced_far(op, kind)
     for word in ("b32", "b64", "v2.b32", "v4.b32", "v2.b64"):
         yield sent(word)
@@ -47,7 +53,9 @@ def pattern(size: int, seed: int = 1) -> np.ndarray:
 
 
 def made(form: str, lines: list[str], params: dict, outputs: dict, cluster: int = 1) -> Case:
-    return Case("bulk", form, entry(" ".join(params), "\n".join([registers(SIZE), *lines]), HEAD), params, outputs, THREADS, cluster, cluster, SIZE + BAR)
+    return Case(
+        "bulk", form, entry(" ".join(params), "\n".join([registers(SIZE), *lines]), HEAD), params, outputs, THREADS, cluster, cluster, SIZE + BAR
+    )
 
 
 def loaded(size: int) -> Case:
@@ -64,9 +72,20 @@ def stored(size: int) -> Case:
 
 def between(size: int) -> Case:
     """Each CTA of two into the other's."""
-    lines = [fill(SIZE), begin(), expect(size), MEET, ".reg .u32 %other; xor.b32 %other, %rank, 1; add.u32 %at, %s, 1024; mapa.shared::cluster.u32 %far, %at, %other;"]
+    lines = [
+        fill(SIZE),
+        begin(),
+        expect(size),
+        MEET,
+        ".reg .u32 %other; xor.b32 %other, %rank, 1; add.u32 %at, %s, 1024; mapa.shared::cluster.u32 %far, %at, %other;",
+    ]
     lines += ["mapa.shared::cluster.u32 %far2, %b, %other;"]
-    lines += [f"@%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%far], [%s], {size}, [%far2];", wait(), drain(SIZE), MEET]
+    lines += [
+        f"@%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%far], [%s], {size}, [%far2];",
+        wait(),
+        drain(SIZE),
+        MEET,
+    ]
     return made(f"to another CTA {size}", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
@@ -95,7 +114,13 @@ def reduced(op: str, kind: str) -> Case:
 def reduced_far(op: str, kind: str) -> Case:
     """Half of the own buffer into the upper half of the other CTA's."""
     half = SIZE // 2
-    lines = [fill(SIZE), begin(), expect(half), MEET, f".reg .u32 %other; xor.b32 %other, %rank, 1; add.u32 %at, %s, {half}; mapa.shared::cluster.u32 %far, %at, %other;"]
+    lines = [
+        fill(SIZE),
+        begin(),
+        expect(half),
+        MEET,
+        f".reg .u32 %other; xor.b32 %other, %rank, 1; add.u32 %at, %s, {half}; mapa.shared::cluster.u32 %far, %at, %other;",
+    ]
     lines += ["mapa.shared::cluster.u32 %far2, %b, %other;"]
     copy = f"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{op}.{kind}"
     lines += [f"@%first {copy} [%far], [%s], {half}, [%far2];", wait(), drain(SIZE), MEET]
@@ -110,33 +135,72 @@ def sent(word: str) -> Case:
     names = ", ".join(f"%x{n}" for n in range(count))
     value = f"{{{names}}}" if count > 1 else names
     vector = f".v{count}" if count > 1 else ""
-    lines = [fill(SIZE), begin(), expect(32 * size), MEET, f".reg .u32 %other; .reg .{bits} %x<4>; xor.b32 %other, %rank, 1; mad.lo.u32 %at, %t, {size}, %s;"]
-    lines += [f"setp.lt.u32 %q, %t, 32; @%q ld.shared{vector}.{bits} {value}, [%at]; add.u32 %at, %at, 1024; mapa.shared::cluster.u32 %far, %at, %other;"]
-    lines += [f"mapa.shared::cluster.u32 %far2, %b, %other; @%q st.async.shared::cluster.mbarrier::complete_tx::bytes{vector}.{bits} [%far], {value}, [%far2];"]
+    lines = [
+        fill(SIZE),
+        begin(),
+        expect(32 * size),
+        MEET,
+        f".reg .u32 %other; .reg .{bits} %x<4>; xor.b32 %other, %rank, 1; mad.lo.u32 %at, %t, {size}, %s;",
+    ]
+    lines += [
+        f"setp.lt.u32 %q, %t, 32; @%q ld.shared{vector}.{bits} {value}, [%at]; add.u32 %at, %at, 1024; mapa.shared::cluster.u32 %far, %at, %other;"
+    ]
+    lines += [
+        f"mapa.shared::cluster.u32 %far2, %b, %other; @%q st.async.shared::cluster.mbarrier::complete_tx::bytes{vector}.{bits} [%far], {value}, [%far2];"
+    ]
     lines += [wait(), drain(SIZE), MEET]
     return made(f"st.async {word}", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def asked() -> Case:
     """Loads, stores and atomics on the other CTA's shared memory."""
-    lines = [fill(SIZE), begin(), ".reg .u32 %other; .reg .b32 %x; xor.b32 %other, %rank, 1; mad.lo.u32 %at, %t, 4, %s; mapa.shared::cluster.u32 %far, %at, %other;"]
-    lines += ["ld.shared::cluster.b32 %x, [%far]; st.shared::cluster.b32 [%far+1024], %x; add.u32 %at, %s, 1536; mapa.shared::cluster.u32 %far, %at, %other;"]
-    lines += ["red.relaxed.cluster.shared::cluster.add.u32 [%far], %t; atom.relaxed.cluster.shared::cluster.xor.b32 %x, [%far+4], %t;", MEET, drain(SIZE), MEET]
+    lines = [
+        fill(SIZE),
+        begin(),
+        ".reg .u32 %other; .reg .b32 %x; xor.b32 %other, %rank, 1; mad.lo.u32 %at, %t, 4, %s; mapa.shared::cluster.u32 %far, %at, %other;",
+    ]
+    lines += [
+        "ld.shared::cluster.b32 %x, [%far]; st.shared::cluster.b32 [%far+1024], %x; add.u32 %at, %s, 1536; mapa.shared::cluster.u32 %far, %at, %other;"
+    ]
+    lines += [
+        "red.relaxed.cluster.shared::cluster.add.u32 [%far], %t; atom.relaxed.cluster.shared::cluster.xor.b32 %x, [%far+4], %t;",
+        MEET,
+        drain(SIZE),
+        MEET,
+    ]
     return made("ld st atom .shared::cluster", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def told() -> Case:
     """Each CTA arrives at the other's barrier, and sees what the other wrote before."""
-    lines = [fill(SIZE), begin(), ".reg .u32 %other; .reg .b32 %x; xor.b32 %other, %rank, 1; mapa.shared::cluster.u32 %far, %s, %other; mapa.shared::cluster.u32 %far2, %b, %other;"]
+    lines = [
+        fill(SIZE),
+        begin(),
+        ".reg .u32 %other; .reg .b32 %x; xor.b32 %other, %rank, 1; mapa.shared::cluster.u32 %far, %s, %other; mapa.shared::cluster.u32 %far2, %b, %other;",
+    ]
     lines += ["@%first st.shared::cluster.b32 [%far+64], 0x5EED; @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%far2];"]
     lines += [wait().replace("try_wait.parity", "try_wait.parity.acquire.cluster"), "bar.arrive 1, 256; bar.sync 1, 256;", drain(SIZE)]
-    lines += ["barrier.cluster.arrive.release; barrier.cluster.wait.acquire; @%first mbarrier.arrive.shared::cluster.b64 _, [%far2];", wait(1, "LAST"), MEET]
+    lines += [
+        "barrier.cluster.arrive.release; barrier.cluster.wait.acquire; @%first mbarrier.arrive.shared::cluster.b64 _, [%far2];",
+        wait(1, "LAST"),
+        MEET,
+    ]
     return made("arrive at another CTA", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def ranks() -> Case:
     """Numbers of CTAs, clusters, and addresses of others."""
-    words = ("%cluster_ctarank", "%cluster_nctarank", "%cluster_ctaid.x", "%cluster_nctaid.x", "%clusterid.x", "%nclusterid.x", "%ctaid.x", "%nctaid.x", "%ntid.x")
+    words = (
+        "%cluster_ctarank",
+        "%cluster_nctarank",
+        "%cluster_ctaid.x",
+        "%cluster_nctaid.x",
+        "%clusterid.x",
+        "%nclusterid.x",
+        "%ctaid.x",
+        "%nctaid.x",
+        "%ntid.x",
+    )
     lines = [".reg .u32 %x; mul.wide.u32 %o, %rank, 64; add.u64 %g, %D, %o;"]
     lines += [f"mov.u32 %x, {w}; @%first st.global.u32 [%g+{4 * n}], %x;" for n, w in enumerate(words)]
     lines += ["mapa.shared::cluster.u32 %far, %s, 3; getctarank.shared::cluster.u32 %x, %far; @%first st.global.u32 [%g+36], %x;"]
@@ -145,7 +209,9 @@ def ranks() -> Case:
 
 def phases() -> Case:
     """What an mbarrier's tests and counts say, phase by phase; states themselves are opaque."""
-    lines = ["@%first mbarrier.init.shared::cta.b64 [%b], 5; bar.sync 0; setp.ne.u32 %q, %t, 0; @%q bra END; .reg .b64 %state; .reg .u32 %x; .reg .pred %r; mov.u64 %g, %D;"]
+    lines = [
+        "@%first mbarrier.init.shared::cta.b64 [%b], 5; bar.sync 0; setp.ne.u32 %q, %t, 0; @%q bra END; .reg .b64 %state; .reg .u32 %x; .reg .pred %r; mov.u64 %g, %D;"
+    ]
     n = 0
 
     def note(text: str, what: str = "%x") -> None:

@@ -82,7 +82,8 @@ def between_floats() -> Iterator[Case]:
         yield one(f"cvt.{mode}.f16.f64", "f64", "f16")
         yield one(f"cvt.{mode}.bf16.f64", "f64", "bf16")
         yield one(f"cvt.{mode}.f16.f32", "f32", "f16")
-        given = None if mode in ("rn", "rz") else [without_subnormals(f"ftz {mode}")]  # an H200 rounds those away from zero, and the ISA has them flushed
+        # An H200 rounds subnormal numbers away from zero where the ISA has them flushed.
+        given = None if mode in ("rn", "rz") else [without_subnormals(f"ftz {mode}")]
         yield one(f"cvt.{mode}.ftz.f16.f32", "f32", "f16", given)
         yield one(f"cvt.{mode}.sat.f16.f32", "f32", "f16")
         if mode in ("rn", "rz"):

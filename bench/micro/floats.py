@@ -56,7 +56,7 @@ def halves() -> Iterator[Case]:
         brain, packed = of.startswith("b"), of.endswith("x2")
         how = Exact() if packed else NAN
         for op in ("add", "sub", "mul"):
-            for more in (("", ".rn") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".rn")):
+            for more in ("", ".rn") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".rn"):
                 yield halved(f"{op}{more}.{of}", 2, kind, of, how)
         for more in ("", ".relu") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".relu", ".ftz.relu"):
             yield halved(f"fma.rn{more}.{of}", 3, kind, of, how)

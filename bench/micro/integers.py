@@ -96,7 +96,8 @@ def bits() -> Iterator[Case]:
         for sign in "us":
             for word in ("", ".shiftamt"):
                 yield case("bits", f"bfind{word}.{sign}{n}", f"bfind{word}.{sign}{n} {{d}}, {{a}};", f"{sign}{n}", "u32")
-            byte = "" if n == "32" else "and.b32 {b}, {b}, 255; and.b32 {c}, {c}, 255; "  # of 64 bits an H200 does not take them modulo 256, as the ISA says
+            # Of 64 bits an H200 does not take position and length modulo 256, as the ISA says.
+            byte = "" if n == "32" else "and.b32 {b}, {b}, 255; and.b32 {c}, {c}, 255; "
             yield case("bits", f"bfe.{sign}{n}", f"{byte}bfe.{sign}{n} {{d}}, {{a}}, {{b}}, {{c}};", f"{sign}{n} u32 u32", f"{sign}{n}")
             short = f"and.b32 {{b}}, {{b}}, 63; and.b32 {{c}}, {{c}}, 31; bfe.{sign}{n} {{d}}, {{a}}, {{b}}, {{c}};"
             yield case("bits", f"bfe.{sign}{n} short", short, f"{sign}{n} u32 u32", f"{sign}{n}")
@@ -130,9 +131,21 @@ def comparisons() -> Iterator[Case]:
     for kind, name in (("s32", "lt"), ("f32", "lt"), ("f32", "eq")):
         for join in ("and", "or", "xor"):
             text = f"setp.gt.s32 %p, {{c}}, 5; setp.{name}.{join}.{kind} %p, {{a}}, {{b}}, %p; setp.ne.s32 %q, {{c}}, 0; {join}.pred %q, %p, %q; not.pred %p, %p;"
-            yield case("comparisons", f"setp.{name}.{join}.{kind}, {join}.pred", text + " selp.b32 {d}, 1, 0, %p; selp.b32 {x}, 1, 0, %q;", f"{kind} {kind} s32", "b32 b32")
+            yield case(
+                "comparisons",
+                f"setp.{name}.{join}.{kind}, {join}.pred",
+                text + " selp.b32 {d}, 1, 0, %p; selp.b32 {x}, 1, 0, %q;",
+                f"{kind} {kind} s32",
+                "b32 b32",
+            )
     for kind in ("f32", "f64"):
-        yield case("comparisons", f"selp.{kind}", f"setp.gt.s32 %p, {{c}}, 5; selp.{kind} {{d}}, {{a}}, {{b}}, %p; mov.{kind} {{x}}, {{d}};", f"{kind} {kind} s32", f"{kind} {kind}")
+        yield case(
+            "comparisons",
+            f"selp.{kind}",
+            f"setp.gt.s32 %p, {{c}}, 5; selp.{kind} {{d}}, {{a}}, {{b}}, %p; mov.{kind} {{x}}, {{d}};",
+            f"{kind} {kind} s32",
+            f"{kind} {kind}",
+        )
     for to in ("u32", "s32", "f32"):
         yield case("comparisons", f"set.le.{to}.u32", f"set.le.{to}.u32 {{d}}, {{a}}, {{b}};", "u32 u32", "b32")
     for kind in ("b16", "b32", "b64"):

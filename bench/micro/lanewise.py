@@ -20,7 +20,7 @@ _WHOLE = {
     16: (0, 1, 2, 3, 15, 16, 0x5555, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0xAAAA, 0xFF00, 0xFFFE, 0xFFFF),
     32: (0, 1, 2, 3, 24, 31, 32, 33, 0x7F, 0x80, 0xFFFF, 0x10000, 0x7FFFFFFE, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xAAAAAAAA, 0xFFFFFFFE, 0xFFFFFFFF),
     64: (0, 1, 2, 63, 64, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0x8000000000000001, 0xAAAAAAAAAAAAAAAA, 0xFFFFFFFFFFFFFFFF),
-}
+}  # fmt: skip
 _REAL = (
     *(0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.5, 0.75, 2.0, 255.5, -256.5, 448.0, 464.0, 480.0, 57344.0, 61440.0, 65504.0, 65519.0, 65520.0),
     *(2147483520.0, 2147483648.0, -2147483648.0, 4294967296.0, 9.223372036854775e18, -1e10, 3.3895e38, 6.0e-8, -6.1e-5, 1.1754944e-38, 1e-40, -1e-45),
@@ -48,7 +48,9 @@ def data(kinds: list[str], name: str, count: int = COUNT) -> list[np.ndarray]:
     least = [edges(k) for k in kinds]
     if len(kinds) > 1:  # of many combinations those that a seed chooses
         all_ = np.array(list(product(*(range(len(e)) for e in least)))) if np.prod([len(e) for e in least]) < 200_000 else None
-        picks = all_[rng.permutation(len(all_))[: count // 2]] if all_ is not None else np.stack([rng.integers(0, len(e), count // 2) for e in least], 1)
+        picks = (
+            all_[rng.permutation(len(all_))[: count // 2]] if all_ is not None else np.stack([rng.integers(0, len(e), count // 2) for e in least], 1)
+        )
     else:
         picks = np.arange(len(least[0]))[:, None]
     out = []
@@ -87,6 +89,4 @@ def case(family: str, form: str, text: str, ins: str, out: str, how: Any = None,
         body.append(f"mul.wide.u32 %at, %i, {slots[name]}; add.u64 %at, %{name}, %at; st.global.b{8 * slots[name]} [%at], %v{name};")
     params = dict(zip(names, arrays, strict=True)) | {r: np.zeros(count, dtype_of(k)) for r, k in zip(results, outs, strict=True)}
     how = how or Exact()
-    return Case(
-        family, form, entry(" ".join(params), "\n".join(body)), params, {r: how for r in results}, block=BLOCK, grid=count // BLOCK
-    )
+    return Case(family, form, entry(" ".join(params), "\n".join(body)), params, {r: how for r in results}, block=BLOCK, grid=count // BLOCK)

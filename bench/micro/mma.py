@@ -14,7 +14,7 @@ import numpy as np
 
 from .case import Case, Exact, Within, entry
 
-FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "tf32": np.float32, "f64": np.float64}
+FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "tf32": np.float32, "f64": np.float64}  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "f64": 64}
 WARPS = 4
 
@@ -76,7 +76,7 @@ def numbers(kind: str, what: str, count: int, rng: np.random.Generator) -> np.nd
 def accumulator(kind: str, what: str, count: int, rng: np.random.Generator) -> np.ndarray:
     if kind == "s32":
         x = rng.integers(-1000, 1000, count).astype(np.int32)
-        x[:: 7] = 2**31 - 1 - rng.integers(0, 1000, len(x[::7]))
+        x[::7] = 2**31 - 1 - rng.integers(0, 1000, len(x[::7]))
         return x
     of = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
     return (rng.integers(-64, 65, count) if what == "whole" else rng.standard_normal(count) * 4).astype(of)

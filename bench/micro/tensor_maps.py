@@ -37,7 +37,9 @@ def cases() -> Iterator[Case]:
         inner = 64 // size
         yield load(f"2d {kind}", kind, (3 * inner - 16 // size, 10), (inner, 8), ((0, 0), (inner, 4), (2 * inner, 5), (-2, -2)))
         if "FLOAT" in kind:
-            yield load(f"2d {kind} NaN", kind, (3 * inner - 16 // size, 10), (inner, 8), ((0, 0), (2 * inner, 5), (-2, -2)), fill_="NAN_REQUEST_ZERO_FMA")
+            yield load(
+                f"2d {kind} NaN", kind, (3 * inner - 16 // size, 10), (inner, 8), ((0, 0), (2 * inner, 5), (-2, -2)), fill_="NAN_REQUEST_ZERO_FMA"
+            )
     for span in (32, 64, 128):
         for size, kind in ((1, "UINT8"), (2, "BFLOAT16"), (4, "FLOAT32")):
             for rows in (1, 8, 20):
@@ -102,7 +104,9 @@ def _at(place: tuple[int, ...]) -> str:
     return "{" + ", ".join(map(str, place)) + "}"
 
 
-def load(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", steps: tuple = (), fill_: str = "NONE", hint: bool = False) -> Case:
+def load(
+    form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", steps: tuple = (), fill_: str = "NONE", hint: bool = False
+) -> Case:
     m, count = mapped("A", kind, extents, box, swizzle, steps, fill_)
     size, slot = _slot(kind, box, steps)
     total = slot * len(places)
@@ -122,11 +126,15 @@ def load(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzl
 def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", reduction: str | None = None) -> Case:
     places = tuple(p for p in places if min(p) >= 0)  # of a store a negative one is an illegal instruction (H200)
     m, count = mapped("A", kind, extents, box, swizzle)
-    size, slot = _slot(kind, box)
+    _, slot = _slot(kind, box)
     total = slot * len(places)
     lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;"]
     for n, place in enumerate(places):
-        op = f"cp.reduce.async.bulk.tensor.{len(box)}d.global.shared::cta.{reduction}.tile" if reduction else f"cp.async.bulk.tensor.{len(box)}d.global.shared::cta"
+        op = (
+            f"cp.reduce.async.bulk.tensor.{len(box)}d.global.shared::cta.{reduction}.tile"
+            if reduction
+            else f"cp.async.bulk.tensor.{len(box)}d.global.shared::cta"
+        )
         lines.append(f"add.u32 %at, %s, {n * slot}; @%first {op}.bulk_group [%m, {_at(place)}], [%at];")
         # one behind the other: boxes of two places may overlap
         lines.append("@%first cp.async.bulk.commit_group; @%first cp.async.bulk.wait_group.read 0; @%first cp.async.bulk.wait_group 0;")
@@ -135,7 +143,16 @@ def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizz
         source = array(kind, total // np.dtype(KINDS[kind]).itemsize, 3).view(np.uint8)
     a = array(kind, count, len(form))
     how = Exact(nan=reduction is not None)
-    return Case("tensor map", f"store {form}", entry("S M:map", "\n".join(lines), HEAD), {"S": source, "M": m}, {"A": how}, THREADS, dynamic=total + BAR, more={"A": a})
+    return Case(
+        "tensor map",
+        f"store {form}",
+        entry("S M:map", "\n".join(lines), HEAD),
+        {"S": source, "M": m},
+        {"A": how},
+        THREADS,
+        dynamic=total + BAR,
+        more={"A": a},
+    )
 
 
 def multicast(count: int) -> Case:
@@ -149,4 +166,15 @@ def multicast(count: int) -> Case:
     lines += [f"@%first {copy} [%at], [%m, {{0, %row}}], [%b], %mask;", wait(), drain(total), MEET]
     params = {"S": np.full(total * count, 0xCD, np.uint8), "D": np.zeros(total * count, np.uint8), "M": m}
     more = {"A": array("UINT16", elements, count)}
-    return Case("tensor map", f"load multicast to {count}", entry("S D M:map", "\n".join(lines), HEAD), params, {"D": Exact()}, THREADS, count, count, total + BAR, more)
+    return Case(
+        "tensor map",
+        f"load multicast to {count}",
+        entry("S D M:map", "\n".join(lines), HEAD),
+        params,
+        {"D": Exact()},
+        THREADS,
+        count,
+        count,
+        total + BAR,
+        more,
+    )

@@ -32,13 +32,16 @@ def cases() -> Iterator[Case]:
     ):
         for acc in accs:
             for n in sizes:
-                yield product(a, b, acc, n)
+                if a != "bf16":  # of which every size is above
+                    yield product(a, b, acc, n)
                 if acc != "s32":
                     yield product(a, b, acc, n, what="random")
                     yield product(a, b, acc, n, what="special")
     for kind in ("bf16", "f16"):
         for span in SPANS:
             for turned in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                if (kind, span, turned) == ("bf16", 128, (0, 0)):
+                    continue  # is above, of every size
                 for n in (64, 256) if kind == "bf16" else (24,):
                     yield product(kind, kind, "f32", n, span=span, turned=turned)
     for kind, acc in (("tf32", "f32"), ("e4m3", "f32"), ("s8", "s32"), ("b1", "s32")):
@@ -126,4 +129,6 @@ def product(
         largest = max(finite(left, a), finite(fragment, a)) * finite(right, b) + finite(c.view(np.uint8), acc if acc != "f32" else "tf32")
         how = Within((steps * k + 1) * largest * unit)
     params = {"S": np.concatenate([left, right]), "A": fragment, "C": c, "D": np.zeros(64 * n, c.dtype)}
-    return Case("wgmma", form, entry("S A C D", "\n".join(lines), ".extern .shared .align 1024 .b8 buffer[];"), params, {"D": how}, THREADS, dynamic=BYTES)
+    return Case(
+        "wgmma", form, entry("S A C D", "\n".join(lines), ".extern .shared .align 1024 .b8 buffer[];"), params, {"D": how}, THREADS, dynamic=BYTES
+    )

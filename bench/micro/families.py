@@ -1,4 +1,4 @@
-"""Micro-kernels that hold the PTX emulator against a GPU: one small text for each form of an instruction. `case.py` says what one is."""
+"""The micro-kernels that hold the PTX emulator against a GPU: one small text for each form of an instruction. `case.py` says what one is."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ MODULES = ("integers", "floats", "approximate", "convert", "lanes", "atomics", "
 
 def of_module(name: str) -> Iterator[Case]:
     """The cases of one module, always the same in the same order."""
-    return import_module(f"{__name__}.{name}").cases()
+    return import_module(f"{__package__}.{name}").cases()
