@@ -22,9 +22,9 @@ def _form(s: Statement, c: Coder, sems: tuple[str, ...]) -> tuple[str, str, str,
     w = Words(s, c)
     sem = w.one("weak", "volatile", "relaxed", "acquire", "release", "mmio")
     if sem == "mmio":
-        w.need("relaxed", "acquire", "release")
+        w.need("relaxed")
     scope = w.one(*SCOPES)
-    if sem not in ("", "weak", "volatile", *sems) or bool(scope) != (sem in ("relaxed", "acquire", "release", "mmio")):
+    if sem not in ("", "weak", "volatile", "mmio", *sems) or bool(scope) != (sem in ("relaxed", "acquire", "release", "mmio")):
         raise c.unsupported(f"'{s.opcode}'")
     space = w.one(*SPACES).partition("::")[0] or "generic"
     if w.one("param::func"):

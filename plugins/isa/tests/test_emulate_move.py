@@ -181,10 +181,12 @@ ld.global.b32 %r2, [%d0+4];
 st.global.b32 [%d0+8], %r2;"""
 
 WRITES = {"release": "st.release.gpu.global.b32 [%d0], 1;", "relaxed": "st.relaxed.gpu.global.b32 [%d0], 1;", "weak": "st.global.b32 [%d0], 1;"}
+WRITES["mmio"] = "st.mmio.relaxed.sys.global.b32 [%d0], 1;"
 READS = {
     "acquire": "ld.acquire.gpu.global.b32 %r1, [%d0];",
     "relaxed": "ld.relaxed.gpu.global.b32 %r1, [%d0];",
     "volatile": "ld.volatile.global.b32 %r1, [%d0];",
+    "mmio": "ld.mmio.relaxed.sys.global.b32 %r1, [%d0];",
 }
 
 
