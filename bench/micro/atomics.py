@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .case import Case, Exact, Within, entry
+from .case import Case, Exact, entry
 from .lanewise import BLOCK, data, dtype_of
 
 OPERATIONS = (
@@ -34,8 +34,17 @@ def cases() -> Iterator[Case]:
     for space in ("global", "shared"):
         for op, word in (("add", "u32"), ("max", "s32"), ("xor", "b32"), ("add", "f32"), ("add", "u64"), ("inc", "u32")):
             yield together(space, op, word)
-    for width, word in ((2, "f32"), (4, "f32")):
-        yield vector(width, word)
+    for op in ("exch", "cas"):
+        for space in ("global", "shared"):
+            yield pairs(op, space)
+    for word, widths in (("f32", (2, 4)), ("f16", (2, 4, 8)), ("bf16", (2, 4, 8)), ("f16x2", (2, 4)), ("bf16x2", (2, 4))):
+        for width in widths:
+            for op in ("add",) if word == "f32" else ("add", "min", "max"):
+                for form in ("atom", "red"):
+                    yield vector(form, width, op, word)
+    for order in ("relaxed", "acquire", "release", "acq_rel"):
+        for scope in ("cta", "cluster", "gpu", "sys"):
+            yield worded(order, scope)
 
 
 def _text(form: str, space: str, op: str, word: str, kind: str, sync: str = "") -> str:
@@ -109,13 +118,50 @@ def together(space: str, op: str, word: str) -> Case:
     return Case("atomics", f"red.{space}.{op}.{word} at one place", entry("A B", "\n".join(lines)), {"A": a, "B": b}, {"A": Exact()}, BLOCK, 4)
 
 
-def vector(width: int, word: str) -> Case:
-    """sm_90: red of several elements at once."""
-    rng = np.random.default_rng(width)
-    a, b = (rng.integers(-50, 50, 128 * width).astype(np.float32) for _ in range(2))
-    names = ", ".join(f"%b{n}" for n in range(width))
-    body = f"""
-.reg .u32 %n; .reg .u64 %w, %at; .reg .f32 %b<4>;
-mov.u32 %n, %tid.x; mul.wide.u32 %w, %n, {4 * width}; add.u64 %at, %B, %w; ld.global.v{width}.f32 {{{names}}}, [%at];
-add.u64 %at, %A, %w; red.global.v{width}.f32.add [%at], {{{names}}};"""
-    return Case("atomics", f"red.global.v{width}.{word}.add", entry("A B", body), {"A": a, "B": b}, {"A": Within(1e-6)}, 128)
+def pairs(op: str, space: str) -> Case:
+    """128 bits at once, with a thread an element."""
+    rng = np.random.default_rng(11)
+    a, b, c = (rng.integers(0, 2**63, 256, np.uint64) for _ in range(3))
+    b[::4], b[1::4] = a[::4], a[1::4]  # every second pair holds
+    b[2::8] = a[2::8]  # of some pairs one half
+    load = lambda name, to: f"add.u64 %g, %{name}, %w; ld.global.v2.b64 {{%lo, %hi}}, [%g]; mov.b128 %{to}, {{%lo, %hi}};"
+    operands = "%b, %c" if op == "cas" else "%b"
+    body = f""".shared .align 16 .b8 buffer[{16 * BLOCK}]; .reg .u32 %n, %s; .reg .u64 %w, %g, %at; .reg .b128 %a, %b, %c, %d; .reg .b64 %lo, %hi;
+mov.u32 %n, %tid.x; mul.wide.u32 %w, %n, 16; {load("B", "b")} {load("C", "c")} {load("A", "a")} add.u64 %at, %A, %w;
+mov.u32 %s, buffer; mad.lo.u32 %s, %n, 16, %s; st.shared.b128 [%s], %a; atom.relaxed.gpu.{space}.{op}.b128 %d, [{"%at" if space == "global" else "%s"}], {operands};
+{"ld.shared.b128 %a, [%s]; st.global.b128 [%at], %a;" if space == "shared" else ""}
+mov.b128 {{%lo, %hi}}, %d; add.u64 %g, %D, %w; st.global.v2.b64 [%g], {{%lo, %hi}};"""
+    params = {"A": a, "B": b, "C": c, "D": np.zeros_like(a)}
+    return Case("atomics", f"atom.{space}.{op}.b128", entry("A B C D", body), params, {"A": Exact(), "D": Exact()}, BLOCK)
+
+
+def vector(form: str, width: int, op: str, word: str) -> Case:
+    """sm_90: several elements at once, each atomic for itself; a thread a vector."""
+    half = word.removesuffix("x2")
+    of, count = dtype_of(half), width * (2 if word.endswith("x2") else 1)
+    size = count * of.itemsize
+    bits = 8 * size // width
+    a, b = data([half, half], f"{form} {width} {op} {word}", BLOCK * count)
+    names = lambda x: ", ".join(f"%{x}{n}" for n in range(width))
+    register = f"b{bits}"
+    noftz = "" if word == "f32" else ".noftz"
+    operand = f"{form}.relaxed.gpu.global.{op}{noftz}.v{width}.{word}"
+    move = "".join(f"ld.global.{register} %b{n}, [%g+{n * bits // 8}];" for n in range(width))
+    back = "".join(f"st.global.{register} [%g+{n * bits // 8}], %d{n};" for n in range(width)) if form == "atom" else ""
+    into = f"{{{names('d')}}}, " if form == "atom" else ""
+    body = f""".reg .u32 %n; .reg .u64 %w, %at, %g; .reg .{register} %b<8>, %d<8>;
+mov.u32 %n, %tid.x; mul.wide.u32 %w, %n, {size}; add.u64 %g, %B, %w; {move} add.u64 %at, %A, %w; {operand} {into}[%at], {{{names("b")}}};
+add.u64 %g, %D, %w; {back}"""
+    params = {"A": a, "B": b, "D": np.zeros_like(a)}
+    outputs = {"A": NAN} | ({"D": NAN} if form == "atom" else {})
+    return Case("atomics", f"{form}.global.{op}{noftz}.v{width}.{word}", entry("A B D", body), params, outputs, BLOCK)
+
+
+def worded(order: str, scope: str) -> Case:
+    """Orders and scopes, and generic addresses of both spaces."""
+    body = f""".shared .align 4 .b32 cell[{BLOCK}]; .reg .u32 %n, %s, %x, %y, %z; .reg .u64 %w, %at, %g;
+mov.u32 %n, %tid.x; mul.wide.u32 %w, %n, 4; add.u64 %at, %A, %w; mov.u32 %s, cell; mad.lo.u32 %s, %n, 4, %s; st.shared.u32 [%s], %n; cvt.u64.u32 %g, %s; cvta.shared.u64 %g, %g;
+atom.{order}.{scope}.add.u32 %x, [%at], 5; atom.{order}.{scope}.max.u32 %y, [%g], 60; atom.{order}.{scope}.shared::cta.exch.b32 %z, [%s], %x;
+mad.lo.u32 %x, %x, 3, %y; xor.b32 %x, %x, %z; add.u64 %g, %D, %w; st.global.u32 [%g], %x;"""
+    params = {"A": np.random.default_rng(2).integers(0, 2**32, BLOCK, np.uint32), "D": np.zeros(BLOCK, np.uint32)}
+    return Case("atomics", f"atom.{order}.{scope}", entry("A D", body), params, {"A": Exact(), "D": Exact()}, BLOCK)

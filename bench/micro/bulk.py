@@ -42,6 +42,11 @@ def cases() -> Iterator[Case]:
         yield reduced_far(op, kind)
     for word in ("b32", "b64", "v2.b32", "v4.b32", "v2.b64"):
         yield sent(word)
+    for op, kinds in (("add", ("u32", "s32", "u64")), *((o, ("u32", "s32")) for o in ("min", "max")), *((o, ("u32",)) for o in ("inc", "dec"))):
+        for kind in kinds:
+            yield combined(op, kind)
+    for op in ("and", "or", "xor"):
+        yield combined(op, "b32")
     yield asked()
     yield told()
     yield ranks()
@@ -150,6 +155,26 @@ def sent(word: str) -> Case:
     ]
     lines += [wait(), drain(SIZE), MEET]
     return made(f"st.async {word}", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
+
+
+def combined(op: str, kind: str) -> Case:
+    """red.async of every thread of one warp with the other CTA's memory; lanes 30 and 31 at one place."""
+    size = int(kind[1:]) // 8
+    lines = [fill(SIZE), begin(), expect(32 * size), MEET, f".reg .u32 %other, %place; .reg .b{8 * size} %x; xor.b32 %other, %rank, 1;"]
+    lines += [f"min.u32 %place, %t, 30; mad.lo.u32 %at, %t, {size}, %s; setp.lt.u32 %q, %t, 32; @%q ld.shared.b{8 * size} %x, [%at];"]
+    lines += [
+        f"mad.lo.u32 %at, %place, {size}, %s; add.u32 %at, %at, 1024; mapa.shared::cluster.u32 %far, %at, %other; mapa.shared::cluster.u32 %far2, %b, %other;"
+    ]
+    lines += [
+        f"@%q red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}.{kind} [%far], %x, [%far2];",
+        wait(),
+        drain(SIZE),
+        MEET,
+    ]
+    source = pattern(2 * SIZE)
+    if op in ("inc", "dec"):  # of two at one place the order shows
+        source.view(np.uint32).reshape(2, -1)[:, 31] = source.view(np.uint32).reshape(2, -1)[:, 30]
+    return made(f"red.async.{op}.{kind}", lines, {"S": source, "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def asked() -> Case:
