@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 THREADS = 128
-#: Rounds of a wait, after which a case goes on with what is there: no case can hang a GPU.
+#: Rounds of a wait, of a microsecond each at the most, after which a case goes on with what is there: no case can hang a GPU.
 ROUNDS = 20_000
 HEAD = ".extern .shared .align 1024 .b8 buffer[];"
 #: Bytes behind the buffer, for the barrier.
@@ -44,7 +44,7 @@ MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 
 def wait(parity: int = 0, name: str = "WAIT") -> str:
     return f"""mov.u32 %n, 0;
-{name}: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], {parity}; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, {ROUNDS}; @%p bra {name}D; @%q bra {name}; {name}D:"""
+{name}: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], {parity}, 1000; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, {ROUNDS}; @%p bra {name}D; @%q bra {name}; {name}D:"""
 
 
 def expect(size: int) -> str:

@@ -8,7 +8,22 @@ from importlib import import_module
 from .case import Case
 
 #: A module a family, each with `cases()`.
-MODULES = ("integers", "floats", "approximate", "convert", "lanes", "threads", "atomics", "shared", "spaces", "mma", "wgmma", "tensor_maps", "bulk")
+MODULES = (
+    "integers",
+    "floats",
+    "approximate",
+    "convert",
+    "lanes",
+    "threads",
+    "atomics",
+    "shared",
+    "spaces",
+    "mma",
+    "wgmma",
+    "tensor_maps",
+    "made_maps",
+    "bulk",
+)
 
 
 def of_module(name: str) -> Iterator[Case]:
