@@ -26,6 +26,8 @@ def cases() -> Iterator[Case]:
     yield from between_floats()
     yield from small()
     yield from packed()
+    yield from bytes_()
+    yield from limited()
 
 
 def between_integers() -> Iterator[Case]:
@@ -137,3 +139,44 @@ def packed() -> Iterator[Case]:
         yield one(f"cvt.pack.sat.{to}.s32", "s32 s32", "b32")
     for to in ("s8", "u8"):
         yield one(f"cvt.pack.sat.{to}.s32.b32", "s32 s32 b32", "b32")
+    for to in ("s4", "u4", "s2", "u2"):
+        yield one(f"cvt.pack.sat.{to}.s32.b32", "s32 s32 b32", "b32")
+
+
+def bytes_() -> Iterator[Case]:
+    """Numbers of 8 bits from and to all types; what holds them is wider and gets the extension by the sign."""
+    for kind in ("u8", "s8"):
+        for come in INTEGERS:
+            for sat in ("", ".sat"):
+                if (kind, come, sat) not in ((k, c, ".sat") for k in ("u8", "s8") for c in ("s32", "u32", "s64")):  # these are above
+                    text = f".reg .b32 %w; cvt{sat}.{kind}.{come} %w, {{a}}; mov.b32 {{d}}, %w;"
+                    yield one(f"cvt{sat}.{kind}.{come} into 32 bits", come, "b32", text=text)
+        for come in ("f32", "f64", "f16"):
+            for mode in ("rni", "rzi", "rmi", "rpi"):
+                text = f".reg .b32 %w; cvt.{mode}.{kind}.{come} %w, {{a}}; mov.b32 {{d}}, %w;"
+                yield one(f"cvt.{mode}.{kind}.{come}", come, "b32", [near_integers(come, f"{mode} {kind}")], text)
+            text = f".reg .b32 %w; cvt.rzi.sat.{kind}.{come} %w, {{a}}; mov.b32 {{d}}, %w;"
+            yield one(f"cvt.rzi.sat.{kind}.{come}", come, "b32", [near_integers(come, f"sat {kind}")], text)
+            yield one(f"cvt.rn.{come}.{kind}", "b16", come)
+
+
+def limited() -> Iterator[Case]:
+    """`.sat`, `.satfinite` and `.ftz` where they are more than what the rounding gives."""
+    for to in INTEGERS:
+        for come in ("f32", "f64", "f16"):
+            yield one(f"cvt.rzi.sat.{to}.{come}", come, to)
+    for mode in MODES:
+        for to, come in (("f32", "f64"), ("f16", "f64"), ("f32", "s32"), ("f64", "s64"), ("f16", "u32"), ("f32", "u16")):
+            yield one(f"cvt.{mode}.sat.{to}.{come}", come, to)
+        yield one(f"cvt.{mode}.ftz.sat.f32.f64", "f64", "f32")
+        for kind in ("f32", "f64", "f16"):
+            yield one(f"cvt.{mode}i.sat.{kind}.{kind}", kind, kind, [near_integers(kind, f"sat {mode} {kind}")])
+        yield one(f"cvt.{mode}i.ftz.f32.f32", "f32", "f32", [near_integers("f32", f"ftz {mode}")])
+    for form, come, to in (("f64.f32", "f32", "f64"), ("f64.f16", "f16", "f64"), ("f16.f16", "f16", "f16"), ("f64.f64", "f64", "f64")):
+        yield one(f"cvt.sat.{form}", come, to)
+    for mode in ("rn", "rz"):
+        for relu in ("", ".relu"):
+            for to, out in (("f16", "f16"), ("bf16", "bf16")):
+                yield one(f"cvt.{mode}{relu}.satfinite.{to}.f32", "f32", out)
+                yield one(f"cvt.{mode}{relu}.satfinite.{to}x2.f32", "f32 f32", "b32")
+    yield one("cvt.rna.satfinite.tf32.f32", "f32", "b32")

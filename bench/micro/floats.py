@@ -20,8 +20,10 @@ def one(form: str, text: str, ins: str, out: str, how=NAN) -> Case:
 
 def cases() -> Iterator[Case]:
     yield from single_and_double()
+    yield from without_rounding()
     yield from halves()
     yield from comparisons()
+    yield from joined()
 
 
 def single_and_double() -> Iterator[Case]:
@@ -51,6 +53,17 @@ def single_and_double() -> Iterator[Case]:
             yield one(f"testp.{what}.{kind}", f"testp.{what}.{kind} %p, {{a}}; selp.b32 {{d}}, 1, 0, %p;", kind, "b32", Exact())
 
 
+def without_rounding() -> Iterator[Case]:
+    """To nearest where no mode is named; mad is fma."""
+    for kind in ("f32", "f64"):
+        for op in ("add", "sub", "mul"):
+            for more in ("", ".ftz", ".sat") if kind == "f32" else ("",):
+                yield one(f"{op}{more}.{kind}", f"{op}{more}.{kind} {{d}}, {{a}}, {{b}};", f"{kind} {kind}", kind)
+        for mode in MODES:
+            for more in ("", ".ftz", ".sat") if kind == "f32" else ("",):
+                yield one(f"mad.{mode}{more}.{kind}", f"mad.{mode}{more}.{kind} {{d}}, {{a}}, {{b}}, {{c}};", f"{kind} {kind} {kind}", kind)
+
+
 def halves() -> Iterator[Case]:
     for of, kind in (("f16", "f16"), ("bf16", "bf16"), ("f16x2", "b32"), ("bf16x2", "b32")):
         brain, packed = of.startswith("b"), of.endswith("x2")
@@ -58,7 +71,8 @@ def halves() -> Iterator[Case]:
         for op in ("add", "sub", "mul"):
             for more in ("", ".rn") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".rn"):
                 yield halved(f"{op}{more}.{of}", 2, kind, of, how)
-        for more in ("", ".relu") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".relu", ".ftz.relu"):
+        words = ("", ".relu", ".oob", ".oob.relu")
+        for more in words if brain else (*words, ".ftz", ".sat", ".ftz.sat", ".ftz.relu"):
             yield halved(f"fma.rn{more}.{of}", 3, kind, of, how)
         for op in ("abs", "neg"):
             yield halved(f"{op}.{of}", 1, kind, of, how)
@@ -103,3 +117,29 @@ def comparisons() -> Iterator[Case]:
             yield case("comparisons", f"set.{name}.{of}.{of}", f"set.{name}.{of}.{of} {{d}}, {{a}}, {{b}};", "b32 b32", "b32")
     for name in ("lt", "equ"):
         yield case("comparisons", f"set.{name}.f16.f16", f"set.{name}.f16.f16 {{d}}, {{a}}, {{b}};", "f16 f16", "b16")
+
+
+def joined() -> Iterator[Case]:
+    """Comparisons of halves that are joined with a predicate, and their results of every type."""
+    for of in ("f16", "bf16"):
+        for join in ("and", "or", "xor"):
+            text = f"setp.gt.s32 %p, {{c}}, 5; setp.leu.{join}.{of} %p, {{a}}, {{b}}, %p; selp.b32 {{d}}, 1, 0, %p;"
+            yield case("comparisons", f"setp.leu.{join}.{of}", text, f"{of} {of} s32", "b32")
+            text = f"setp.gt.s32 %p, {{c}}, 5; setp.leu.{join}.{of}x2 %p|%q, {{a}}, {{b}}, %p; selp.b32 {{d}}, 1, 0, %p; selp.b32 {{x}}, 1, 0, %q;"
+            yield case("comparisons", f"setp.leu.{join}.{of}x2 p|q", text, "b32 b32 s32", "b32 b32")
+            text = f"setp.gt.s32 %p, {{c}}, 5; set.ltu.{join}.{of}x2.{of}x2 {{d}}, {{a}}, {{b}}, %p;"
+            yield case("comparisons", f"set.ltu.{join}.{of}x2.{of}x2", text, "b32 b32 s32", "b32")
+        for to in ("u16", "s16", "u32", "s32"):
+            yield case("comparisons", f"set.gt.{to}.{of}", f"set.gt.{to}.{of} {{d}}, {{a}}, {{b}};", f"{of} {of}", to)
+        for to in ("u32", "s32"):
+            yield case("comparisons", f"set.num.{to}.{of}x2", f"set.num.{to}.{of}x2 {{d}}, {{a}}, {{b}};", "b32 b32", to)
+        for come in ("s32", "u16", "f32", "f64"):
+            yield case("comparisons", f"set.ne.{of}.{come}", f"set.ne.{of}.{come} {{d}}, {{a}}, {{b}};", f"{come} {come}", of, Exact())
+    for name in ("eq", "gtu"):
+        for come in ("f32", "f16", "f16x2"):
+            to, kind = {"f32": ("f32", "f32"), "f16": ("f16", "f16"), "f16x2": ("f16x2", "b32")}[come]
+            form = f"set.{name}.ftz.{to}.{come}"
+            yield case("comparisons", form, f"{form} {{d}}, {{a}}, {{b}};", f"{kind} {kind}", "b32" if come != "f16" else "b16")
+    for kind in ("b32", "b64", "f32", "f64"):
+        form = f"slct.ftz.{kind}.f32"
+        yield case("comparisons", form, f"{form} {{d}}, {{a}}, {{b}}, {{c}};", f"{kind} {kind} f32", kind, NAN)

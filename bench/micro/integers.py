@@ -74,6 +74,17 @@ def carries() -> Iterator[Case]:
             f"{k} {k}",
         )
 
+    for n in ("32", "64"):
+        k = f"u{n}"
+        text = f"add.cc.{k} {{d}}, {{a}}, {{b}}; addc.cc.{k} {{x}}, {{b}}, {{c}}; addc.{k} {{d}}, {{d}}, {{x}};"
+        yield case("integers", f"add.cc addc.cc addc.{k}", text, f"{k} {k} {k}", f"{k} {k}")
+        text = f"sub.cc.{k} {{d}}, {{a}}, {{b}}; subc.cc.{k} {{x}}, {{b}}, {{c}}; subc.{k} {{d}}, {{d}}, {{x}};"
+        yield case("integers", f"sub.cc subc.cc subc.{k}", text, f"{k} {k} {k}", f"{k} {k}")
+        text = f"mad.lo.cc.{k} {{d}}, {{a}}, {{b}}, {{c}}; madc.lo.cc.{k} {{x}}, {{b}}, {{c}}, {{a}}; madc.hi.cc.{k} {{d}}, {{d}}, {{x}}, {{a}}; addc.{k} {{x}}, {{x}}, 0;"
+        yield case("integers", f"mad.lo.cc madc.lo.cc madc.hi.cc.{k}", text, f"{k} {k} {k}", f"{k} {k}")
+        text = f"mad.hi.cc.{k} {{d}}, {{a}}, {{b}}, {{c}}; madc.hi.{k} {{x}}, {{b}}, {{c}}, {{a}};"
+        yield case("integers", f"mad.hi.cc madc.hi.{k}", text, f"{k} {k} {k}", f"{k} {k}")
+
 
 def bits() -> Iterator[Case]:
     for n in ("16", "32", "64"):
@@ -89,6 +100,9 @@ def bits() -> Iterator[Case]:
             yield case("bits", f"shf.{way}.{mode}", f"shf.{way}.{mode}.b32 {{d}}, {{a}}, {{b}}, {{c}};", "b32 b32 u32", "b32")
     for table in (0x00, 0x1B, 0x80, 0x96, 0xCA, 0xE8, 0xFE, 0x6A):
         yield case("bits", f"lop3.b32 {table:#04x}", f"lop3.b32 {{d}}, {{a}}, {{b}}, {{c}}, {table:#x};", "b32 b32 b32", "b32")
+    for join in ("and", "or"):
+        text = f"setp.lt.u32 %q, {{a}}, {{c}}; and.b32 {{a}}, {{a}}, 3; lop3.{join}.b32 {{d}}|%p, {{a}}, {{b}}, {{c}}, 0x80, %q; selp.b32 {{x}}, 1, 0, %p;"
+        yield case("bits", f"lop3.{join}.b32 d|p", text, "b32 b32 b32", "b32 b32")
     for n in ("32", "64"):
         for op in ("popc", "clz"):
             yield case("bits", f"{op}.b{n}", f"{op}.b{n} {{d}}, {{a}};", f"b{n}", "u32")

@@ -55,6 +55,15 @@ def shuffles() -> Iterator[Case]:
     # Lanes of a partial mask among themselves: source lanes outside of it are not defined, so each asks within.
     text = "shfl.sync.bfly.b32 {d}|%p, {a}, 2, 0x1f, 0xaaaaaaaa; selp.b32 {x}, 1, 0, %p;"
     yield case("lanes", "shfl.sync.bfly odd", masked(0xAAAAAAAA, text), "b32 u32", "b32 b32")
+    # Lanes and limits that differ from lane to lane, some of them beyond the warp: `d` is the own value there.
+    for mode in ("idx", "up", "down", "bfly"):
+        limit = "and.b32 {b}, {b}, 0x1f1f;" if mode != "up" else "and.b32 {b}, {b}, 0x1f00;"
+        text = f"{limit} and.b32 %n, {{a}}, 63; shfl.sync.{mode}.b32 {{d}}|%p, {{a}}, %n, {{b}}, 0xffffffff; selp.b32 {{x}}, 1, 0, %p;"
+        yield case("lanes", f"shfl.sync.{mode} by registers", text, "b32 u32", "b32 b32")
+    # Halves of a warp that have parted, each under its own mask.
+    text = """and.b32 %n, %n, 16; setp.eq.u32 %p, %n, 0; @%p bra LOW; shfl.sync.down.b32 {d}|%q, {a}, 3, 0x1f, 0xffff0000; redux.sync.add.u32 {x}, {b}, 0xffff0000; bra OUT;
+LOW: shfl.sync.bfly.b32 {d}|%q, {a}, 5, 0x1f, 0x0000ffff; vote.sync.ballot.b32 {x}, %q, 0x0000ffff; OUT:"""
+    yield case("lanes", "halves that have parted", text, "b32 u32", "b32 b32")
 
 
 def few(kind: str) -> list[np.ndarray]:
