@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from .case import Case, Exact
-from .lanewise import case
+from .lanewise import case, dtype_of
 
 NAN = Exact(nan=True)
 MODES = ("rn", "rz", "rm", "rp")
@@ -71,9 +73,11 @@ def halves() -> Iterator[Case]:
         for op in ("add", "sub", "mul"):
             for more in ("", ".rn") if brain else ("", ".ftz", ".sat", ".ftz.sat", ".rn"):
                 yield halved(f"{op}{more}.{of}", 2, kind, of, how)
-        words = ("", ".relu", ".oob", ".oob.relu")
+        words = ("", ".relu")
         for more in words if brain else (*words, ".ftz", ".sat", ".ftz.sat", ".ftz.relu"):
             yield halved(f"fma.rn{more}.{of}", 3, kind, of, how)
+        for more in ("", ".relu"):
+            yield halved(f"fma.rn.oob{more}.{of}", 3, kind, of, how, beyond(of.removesuffix("x2"), 6 if packed else 3))
         for op in ("abs", "neg"):
             yield halved(f"{op}.{of}", 1, kind, of, how)
             if not brain:
@@ -85,18 +89,26 @@ def halves() -> Iterator[Case]:
                     yield halved(f"{op}.ftz{more}.{of}", 2, kind, of, how)
 
 
-def halved(form: str, count: int, kind: str, of: str, how) -> Case:
+def beyond(kind: str, count: int) -> list[np.ndarray]:
+    """Operands among which are NaNs of all kinds: with one of them a tensor map fills what lies outside of a tensor."""
+    bits = np.array(
+        [0x7FFF, 0xFFFF, 0x7E00, 0x7FC0, 0x7FFE, 0x7F81, 0x7C01, 0xFE00, 0, 0x8000, 0x3C00, 0xBC00, 0x4248, 0x7C00, 0x7F80, 0x3F80], np.uint16
+    )
+    return [bits[x].view(dtype_of(kind)) for x in np.random.default_rng(5).integers(0, len(bits), (count, 2048))]
+
+
+def halved(form: str, count: int, kind: str, of: str, how, given: list[np.ndarray] | None = None) -> Case:
     """Packed ones get pairs of values of their type."""
     operands = ", ".join("{" + "abc"[n] + "}" for n in range(count))
     if kind != "b32":
-        return one(form, f"{form} {{d}}, {operands};", " ".join([kind] * count), kind, how)
+        return case("floats", form, f"{form} {{d}}, {operands};", " ".join([kind] * count), kind, how, given)
     half = of[:-2]
     names = "abcdef"[: 2 * count]
     pack = [f".reg .b32 %x{n}; mov.b32 %x{n}, {{{{{{{names[2 * n]}}}, {{{names[2 * n + 1]}}}}}}};" for n in range(count)]
     text = " ".join([*pack, ".reg .b32 %o;", f"{form} %o, {', '.join(f'%x{n}' for n in range(count))};"])
     result, other = ("{r}", "{s}") if 2 * count > 3 else ("{d}", "{x}")
     text += f" mov.b32 {{{{{result}, {other}}}}}, %o;"
-    return case("floats", form, text, " ".join([half] * (2 * count)), f"{half} {half}", NAN)
+    return case("floats", form, text, " ".join([half] * (2 * count)), f"{half} {half}", NAN, given)
 
 
 def comparisons() -> Iterator[Case]:
