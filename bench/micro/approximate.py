@@ -53,6 +53,10 @@ def cases() -> Iterator[Case]:
         kind = halves[0].astype(data([of], "x")[0].dtype)
         yield one(f"tanh.approx.{of}", of, of, Near(2 if of == "f16" else 1), [kind])  # absolute 2**-10.987 of f16, 2**-8 of bf16
         yield one(f"ex2.approx.{'ftz.' if of == 'bf16' else ''}{of}", of, of, Near(2), [kind])
+        for op in ("tanh.approx", f"ex2.approx{'.ftz' if of == 'bf16' else ''}"):
+            text = f".reg .b32 %y; mov.b32 %y, {{{{{{a}}, {{b}}}}}}; {op}.{of}x2 %y, %y; mov.b32 {{{{{{d}}, {{x}}}}}}, %y;"
+            yield case("approximate", f"{op}.{of}x2", text, f"{of} {of}", f"{of} {of}", Near(2), [kind, kind[::-1].copy()])
+    yield one("rsqrt.approx.ftz.f64", "f64", "f64", Near(1 << 33), [np.abs(x) for x in data(["f64"], "rsqrt ftz 64")])
 
 
 def quotients() -> list[np.ndarray]:

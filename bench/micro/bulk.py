@@ -29,6 +29,8 @@ def cases() -> Iterator[Case]:
         yield loaded(size)
         yield stored(size)
         yield between(size)
+        yield loaded(size, "shared::cta")
+        yield loaded(size, hint=True)
     yield spread()
     for op, kind in REDUCTIONS:
         yield reduced(op, kind)
@@ -49,6 +51,7 @@ def cases() -> Iterator[Case]:
         yield combined(op, "b32")
     yield asked()
     yield told()
+    yield told_bytes()
     yield ranks()
     yield phases()
 
@@ -63,10 +66,14 @@ def made(form: str, lines: list[str], params: dict, outputs: dict, cluster: int 
     )
 
 
-def loaded(size: int) -> Case:
-    copy = f"add.u32 %at, %s, 256; add.u64 %g, %A, 32; @%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%at], [%g], {size}, [%b];"
-    lines = [fill(SIZE), begin(), expect(size), copy, wait(), drain(SIZE)]
-    return made(f"load {size}", lines, {"S": np.full(SIZE, 0xCD, np.uint8), "A": pattern(SIZE), "D": np.zeros(SIZE, np.uint8)}, {"D": Exact()})
+def loaded(size: int, space: str = "shared::cluster", hint: bool = False) -> Case:
+    word, operand, policy = (
+        (".L2::cache_hint", ", %policy", ".reg .b64 %policy; createpolicy.fractional.L2::evict_last.b64 %policy, 1.0;") if hint else ("", "", "")
+    )
+    copy = f"add.u32 %at, %s, 256; add.u64 %g, %A, 32; @%first cp.async.bulk.{space}.global.mbarrier::complete_tx::bytes{word} [%at], [%g], {size}, [%b]{operand};"
+    lines = [fill(SIZE), begin(), expect(size), policy, copy, wait(), drain(SIZE)]
+    name = f"load {size}{'' if space == 'shared::cluster' else f' to {space}'}{' with a hint' if hint else ''}"
+    return made(name, lines, {"S": np.full(SIZE, 0xCD, np.uint8), "A": pattern(SIZE), "D": np.zeros(SIZE, np.uint8)}, {"D": Exact()})
 
 
 def stored(size: int) -> Case:
@@ -211,6 +218,22 @@ def told() -> Case:
         MEET,
     ]
     return made("arrive at another CTA", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
+
+
+def told_bytes() -> Case:
+    """Each CTA expects bytes at the other's barrier, arrives there, and says that they have come."""
+    lines = [
+        fill(SIZE),
+        begin(3),
+        ".reg .u32 %other; xor.b32 %other, %rank, 1; mapa.shared::cluster.u32 %far, %s, %other; mapa.shared::cluster.u32 %far2, %b, %other;",
+    ]
+    lines += ["@%first st.shared::cluster.b32 [%far+64], 0x5EED; @%first mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%far2], 48;"]
+    lines += [
+        "@%first mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%far2], 16; @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%far2], 2;"
+    ]
+    lines += ["@%first mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%far2], 64;"]
+    lines += [wait().replace("try_wait.parity", "try_wait.parity.acquire.cluster"), drain(SIZE), MEET]
+    return made("bytes at another CTA's barrier", lines, {"S": pattern(2 * SIZE), "D": np.zeros(2 * SIZE, np.uint8)}, {"D": Exact()}, 2)
 
 
 def ranks() -> Case:

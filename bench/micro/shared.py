@@ -33,6 +33,11 @@ def cases() -> Iterator[Case]:
         for source in (0, size // 4, size // 2, size):
             yield copied(size, cache, source)
         yield copied(size, cache, "ignored")
+    for word in ("L2::64B", "L2::128B", "L2::256B", "L2::cache_hint"):
+        yield copied(16, f"cg.{word}", None)
+        yield copied(8, f"ca.{word}", 4)
+    yield copied(16, "cg", "%size")
+    yield copied(4, "ca", "%size")
     yield groups()
 
 
@@ -130,7 +135,14 @@ def copied(size: int, cache: str, source: int | str | None) -> Case:
     at = f"mul.lo.u32 %t, %l, {size}; cvt.u64.u32 %w, %t; add.u64 %g, %B, %w; add.u32 %t, %t, %s;"
     more = "" if source is None else ", %odd" if source == "ignored" else f", {source}"
     before = ".reg .pred %odd; and.b32 %k, %l, 1; setp.eq.u32 %odd, %k, 1;"
-    body = f"{HEAD}{FILL} {at} {before} cp.async.{cache}.shared.global [%t+64], [%g], {size}{more}; cp.async.commit_group; cp.async.wait_group 0; {DRAIN}"
+    if source == "%size":
+        before += f".reg .u32 %size; rem.u32 %size, %l, {size + 1};"
+    name, _, hint = cache.partition(".")
+    if hint == "L2::cache_hint":
+        before += ".reg .b64 %policy; createpolicy.fractional.L2::evict_first.b64 %policy, 1.0;"
+        more += ", %policy"
+    word = f"cp.async.{name}.shared.global{f'.{hint}' if hint else ''}"
+    body = f"{HEAD}{FILL} {at} {before} {word} [%t+64], [%g], {size}{more}; cp.async.commit_group; cp.async.wait_group 0; {DRAIN}"
     params = {"A": pattern(), "B": pattern()[::-1].copy(), "D": np.zeros(SIZE, np.uint8)}
     form = f"cp.async.{cache} {size}{'' if source is None else f' of {source}'}"
     return Case("cp.async", form, entry("A B D", body), params, {"D": Exact()})
