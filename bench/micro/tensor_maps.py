@@ -112,6 +112,7 @@ def load(
     total = slot * len(places)
     lines = [registers(total), fill(total), begin(), "mov.u64 %m, M; cvta.param.u64 %m, %m;", expect(size * len(places))]
     if hint:
+        lines.append(f"@%first prefetch.tensormap [%m]; @%first cp.async.bulk.prefetch.tensor.{len(box)}d.L2.global [%m, {_at(places[0])}];")
         lines.append(".reg .b64 %hint; createpolicy.fractional.L2::evict_first.b64 %hint, 1.0;")
     mode, word, operand = (".tile", ".L2::cache_hint", ", %hint") if hint else ("", "", "")
     for n, place in enumerate(places):

@@ -33,6 +33,7 @@ def cases() -> Iterator[Case]:
         yield words_of_barriers(order)
     yield copies_arrive(True)
     yield copies_arrive(False)
+    yield registers()
     yield from branches()
 
 
@@ -166,6 +167,19 @@ WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p, [%b], 0; add.u32 %n, %n, 1; s
 DONE: xor.b32 %at, %at, 16; ld.shared.v4.b32 {{%r0, %r1, %r2, %r3}}, [%at]; add.u64 %g, %D, %w; st.global.v4.b32 [%g], {{%r0, %r1, %r2, %r3}};"""
     params = {"A": np.random.default_rng(4).integers(0, 256, 512, np.uint8), "D": np.zeros(512, np.uint8)}
     return Case("cp.async", f"cp.async.mbarrier.arrive{word}", entry("A D", body), params, {"D": Exact()})
+
+
+def registers() -> Case:
+    """setmaxnreg: one warpgroup gives registers back, the other takes them and has more values than before; none is lost."""
+    count = 150
+    many = "".join(f"mad.lo.u32 %v{n + 1}, %v{n}, 1664525, 1013904223;" for n in range(count))
+    sum_ = "".join(f"xor.b32 %x, %x, %v{n}; mul.lo.u32 %x, %x, 5;" for n in reversed(range(count)))
+    body = f""".reg .u32 %t, %x, %y, %v<{count + 1}>; .reg .u64 %g, %o; .reg .pred %p; mov.u32 %t, %tid.x; mul.wide.u32 %o, %t, 4; add.u64 %g, %A, %o; ld.global.u32 %y, [%g];
+setp.lt.u32 %p, %t, 128; @%p bra FEW; setmaxnreg.inc.sync.aligned.u32 200; mov.b32 %v0, %y; mov.b32 %x, 0; {many} bar.sync 1, 128; {sum_} bra OUT;
+FEW: setmaxnreg.dec.sync.aligned.u32 40; add.u32 %x, %y, 1; OUT: add.u64 %g, %D, %o; st.global.u32 [%g], %x;"""
+    params = {"A": np.random.default_rng(6).integers(0, 2**32, 256, np.uint32), "D": np.zeros(256, np.uint32)}
+    text = entry("A D", body).replace(")\n{", ")\n.maxnreg 128\n{", 1)
+    return Case("threads", "setmaxnreg", text, params, {"D": Exact()}, 256)
 
 
 # --- branches -----------------------------------------------------------------------------------------------------------
