@@ -46,7 +46,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Seconds that the cases of one module may take on a GPU.
 SECONDS = 120
 #: Of every so many cases what the GPU wrote is kept, for tests.
-EACH = 4
+EACH = 7
 
 
 @cache
