@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cake_core.ptx.acts import Reread, accessed
 from cake_core.ptx.reader import At, Entry, Group, Operand, Pair, PtxSyntaxError, Statement
-from cake_core.reread.flow import NotFollowed, sliced
+from cake_core.reread.flow import NotFollowed, sliced, unwritten
 from cake_core.reread.numbers import NO_RESULT, PLAIN, bits_of, function_of, types_of
 from cake_core.reread.talks import Unsaid
 from cake_core.reread.threads import Code, Run, Seen
@@ -145,7 +145,8 @@ class Coder:
                     raise
                 except Exception as error:  # noqa: BLE001 - a stranger's function, or a form of the instruction that it does not expect
                     raise NotFollowed(f"the reading of '{name}' failed at '{s.opcode}': {type(error).__name__}", line) from None
-                run.seen.extend([Seen(a, line) for a in done])
+                if done:
+                    run.seen.extend([Seen(a, line) for a in done])
 
             return act
         words = s.words
@@ -284,6 +285,7 @@ def coded(entry: Entry, rereads: Mapping[str, Reread], messages: bool = False, a
     """Raises NotFollowed where the control flow of a kernel can't be followed."""
     coder = Coder(rereads, messages, accesses)
     part = sliced(entry, coder.acts, coder.writes, coder.reads)
+    open_ = unwritten(entry, part, coder.writes, coder.reads)
     blocks = []
     for b in part.blocks:
         steps = [coder.step(s) for s in b.statements]
@@ -295,7 +297,7 @@ def coded(entry: Entry, rereads: Mapping[str, Reread], messages: bool = False, a
         coder.slot(name)
     for name in (*entry.symbols, *SPECIAL):
         coder.slot(name)
-    return Code(blocks, coder.slots, coder.constants, coder.unread)
+    return Code(blocks, coder.slots, coder.constants, coder.unread, open_)
 
 
 #: Special registers that a place in the launch decides (PTX ISA, Special Registers).

@@ -39,7 +39,7 @@ def _ordered(acts: list) -> list:
 
 def _used(wanted: list[Wanted], seen: list[Seen], rank: int) -> Difference | None:
     """What asynchronous operations touch, compared between each two of the other acts, which are the same ones."""
-    for want, got in zip_longest(_between(wanted), _between(seen), fillvalue=()):
+    for want, got in zip_longest(between(wanted), between(seen), fillvalue=()):
         by_name: dict[str, tuple[list[Wanted], list[Seen]]] = defaultdict(lambda: ([], []))
         (asked, starts), (found, started) = _onto(want), _onto(got)
         for w in asked:
@@ -99,7 +99,7 @@ def _same(name: str, wanted: list[Wanted], seen: list[Seen], rank: int) -> Diffe
     return None
 
 
-def _between(acts: list) -> Iterator[list]:
+def between(acts: list) -> Iterator[list]:
     """The acts without a place in the order, by how many others stand in front of them; copies that count as one stand for one."""
     run: list = []
     last: frozenset[int] | None = None

@@ -193,3 +193,53 @@ def sliced(entry: Entry, acts: Callable[[Statement], bool], writes: Registers, r
     for n, b in enumerate(blocks):
         b.statements = [s for i, s in enumerate(b.statements) if (n, i) in kept]
     return Slice(tuple(blocks))
+
+
+def unwritten(entry: Entry, part: Slice, writes: Registers, reads: Registers) -> tuple[Statement, str] | None:
+    """The first statement of a slice that may read a register which nothing has written, and the register. A guarded write counts."""
+    blocks, numbers = part.blocks, {}
+    declared = {name for _, name, _ in entry.registers}
+
+    def bits(registers: tuple[str, ...]) -> int:
+        out = 0
+        for r in registers:
+            if r in declared or r.rstrip("0123456789") in declared:  # others are special
+                out |= 1 << numbers.setdefault(r, len(numbers))
+        return out
+
+    made = [[(s, writes(s), _sources(s, writes, reads)) for s in b.statements] for b in blocks]
+    gives = [bits(tuple(r for _, w, _ in found for r in w)) for found in made]
+    before: dict[int, list[int]] = defaultdict(list)
+    for n, b in enumerate(blocks):
+        for way in b.ways:
+            before[way].append(n)
+    all_ = -1
+    enters = [0 if n == 0 else all_ for n in range(len(blocks))]
+    changed = True
+    while changed:
+        changed = False
+        for n in range(1, len(blocks)):
+            new = all_
+            for m in before[n]:
+                new &= enters[m] | gives[m] if enters[m] != all_ else all_
+            if new != enters[n]:
+                enters[n], changed = new, True
+    for n, (found, b) in enumerate(zip(made, blocks, strict=True)):
+        known = enters[n]
+        for s, written, sources in found:
+            for r in sources:
+                if known >= 0 and bits((r,)) & ~known:
+                    return s, r
+            known |= bits(written)
+        if b.decides and known >= 0 and bits((b.branch.guard,)) & ~known:
+            return b.branch, b.branch.guard
+    return None
+
+
+def _sources(s: Statement, writes: Registers, reads: Registers) -> tuple[str, ...]:
+    """What a statement reads, without its results."""
+    found = [*reads(s), *((s.guard,) if s.guard else ())]
+    for r in writes(s):
+        if r in found:
+            found.remove(r)
+    return tuple(found)

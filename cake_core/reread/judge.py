@@ -24,16 +24,17 @@ from cake_core.machine.schedule import Schedule
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, tables_of, worlds
-from cake_core.ptx.acts import Boxes, Reread, form_of, in_rank
-from cake_core.ptx.reader import Entry, PtxSyntaxError, read
+from cake_core.ptx.acts import THREADS, Boxes, Reread, form_of, in_rank
+from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
 from cake_core.reread.coding import SPECIAL, coded
 from cake_core.reread.compare import Difference, compared
 from cake_core.reread.expected import Turn, script, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launched import counted, launched
 from cake_core.reread.launches import launches
+from cake_core.reread.shares import Unshared, every, sampled, unshared
 from cake_core.reread.talks import Talks, Unsaid
-from cake_core.reread.threads import MAP, POINTER, Code, Run
+from cake_core.reread.threads import COLUMNS, MAP, POINTER, Code, Run, Seen
 from cake_core.reread.words import Names
 
 #: Lanes that are read back, of an agent's first warp and of its last one: the leading one, and one that leads nothing.
@@ -52,10 +53,17 @@ class Reading:
     left: tuple[tuple[str, str], ...] = ()
     sizes: tuple[tuple[tuple[str, int], ...], ...] = ()
     accesses: bool = False  # what threads access of shared memory was compared too
+    together: tuple[str, ...] = ()  # roles of which what the threads of an instance access together was
 
     def record(self) -> dict:
         """For the manifest."""
-        return {"roles": list(self.roles), "not_followed": dict(self.left), "sizes": [dict(s) for s in self.sizes], "accesses": self.accesses}
+        return {
+            "roles": list(self.roles),
+            "not_followed": dict(self.left),
+            "sizes": [dict(s) for s in self.sizes],
+            "accesses": self.accesses,
+            "together": list(self.together),
+        }
 
 
 def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: Architecture) -> Reading:
@@ -74,27 +82,30 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     except MachineError as error:
         return Reading(left=tuple((n, str(error)) for n in everyone))
     found = {d.message: d for said in launched(lowered, facts, entry, lowered.plan.base_align) for d in (_of_launch(said, facts, None),)}
+    if (open_ := codes[-1].unwritten) is not None:
+        found["unwritten"] = _unwritten(lowered, *open_)
     left: dict[str, str] = {}
-    failed, sizes, accesses = "", [], False
+    failed, sizes, accesses, apart = "", [], False, set()
 
-    def at(scenario: Scenario, code: Code, left: dict[str, str]) -> dict[str, Diagnostic] | None:
-        """The findings at a size, None where it can't be run."""
+    def at(scenario: Scenario, code: Code, left: dict[str, str], shared: bool = False) -> dict[str, Diagnostic] | None:
+        """The findings at a size, None where it can't be run; `shared`: also of what threads access together, unless there is something of each alone."""
         nonlocal failed
         try:
             world = next(worlds(facts, scenario, 0, read=tables))
             one = _One(lowered, facts, arch, entry, code, messages, world, _cluster(facts, world, messages), left)
-            return dict(one.differences())
+            told = dict(one.differences())
+            return dict(one.shares(apart)) if shared and not told and not left else told
         except (MachineError, FaultFound) as error:
             failed = str(error)
         return None
 
-    for n, scenario in enumerate(reversed(scenarios)):
-        told = None
-        if n == 0 and len(codes) > 1:  # the dearest size, at which most happens
-            missed: dict[str, str] = {}
-            told = at(scenario, codes[1], missed)
+    for n, scenario in enumerate(reversed(scenarios)):  # the dearest size first, at which most happens
+        told: dict[str, Diagnostic] | None = None
+        missed: dict[str, str] = {}
+        if n == 0 and len(codes) > 1 or accesses:
+            told = at(scenario, codes[1], missed, shared=n in (0, len(scenarios) - 1))
             accesses = told is not None and not missed
-        if n or not accesses:
+        if told is None or missed:
             plain = at(scenario, codes[0], left)
             told = plain if told is None else told | (plain or {})
         if told is not None:
@@ -105,12 +116,25 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     if not sizes:
         left = dict.fromkeys(everyone, failed)
     roles = tuple(n for n in everyone if n not in left)
-    return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(reversed(sizes)), accesses)
+    together = tuple(n for n in roles if n not in apart) if accesses else ()
+    return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(reversed(sizes)), accesses, together)
 
 
 def _of_launch(said: str, facts: Facts, params: Mapping[str, int] | None) -> Diagnostic:
     sizes = ", ".join(f"{n} = {v}" for n, v in (params or {}).items())
     return Diagnostic("reread/differs", f"of '{facts.kernel}' {said}", facts.launch.span, why=f"for {sizes or 'every launch'}", fix=REPORT)
+
+
+def _unwritten(lowered: Lowered, s: Statement, register: str) -> Diagnostic:
+    role, text = lowered.roles_of_lines[s.line - 1], lowered.ptx.splitlines()[s.line - 1].strip()
+    return Diagnostic(
+        "reread/unwritten",
+        f"the machine code of '{role or 'kernel'}' reads '{register}', which nothing may have written",
+        lowered.lines[s.line - 1],
+        role=role,
+        why=f"at line {s.line} of the PTX: `{text}`",
+        fix=REPORT,
+    )
 
 
 def _located(error: NotFollowed | PtxSyntaxError) -> str:
@@ -219,9 +243,54 @@ class _One:
             elif r.end is not None:
                 self.left[role] = _located(r.end)
 
-    def _read(self, readers: list[_Reader]) -> None:
-        """Run all threads to their ends, those that wait for others again and again; when nobody gets further what is missing is not known."""
-        kept = {in_rank(self.base + place, cta): None for place in _allocations(self.facts) for cta in range(self.facts.cluster)}
+    def shares(self, apart: set[str]) -> Iterator[tuple[str, Diagnostic]]:
+        """What the threads of an instance of each role touch together of shared memory; `apart` gets the roles of which that is not known."""
+        registers = entry_launch(self.lowered.plan, self.arch).entry_registers
+        home = {(_role(a), a.instance if a.role is not None else None): a.cta for a in reversed(self.cluster.agents)}
+        asked, shown = {}, {}
+        for (role, instance), cta in home.items():
+            agents = [a for a in self.cluster.agents if (a.cta, _role(a)) == (cta, role) and instance in (None, a.instance)]
+            if agents[0].role is not None or not self.facts.roles:
+                first = min(agents, key=lambda a: a.first)
+                acts = wanted(script(self.facts, first, self.base, registers), True, False)
+                if any(w.act.name == THREADS for w in acts):
+                    asked[role, instance], shown[role, instance] = acts, (agents, first.first, sum(a.warps for a in agents))
+        some = self._seen({key: (*of, sampled(of[2])) for key, of in shown.items()})
+        for key, acts in asked.items():
+            (role, _), (agents, first, warps) = key, shown[key]
+            seen, found = some[key], None
+            if seen is not None:
+                found = unshared(self.facts, self.base, agents[0].cta, acts, seen, warps, False)
+            if seen is not None and found != []:
+                seen = self._seen({key: (*shown[key], every(warps))})[key]
+                found = None if seen is None else unshared(self.facts, self.base, agents[0].cta, acts, seen, warps, True)
+            if found is None:
+                apart.add(role)
+            elif found:
+                yield role, self._missed(agents[0], found[0])
+
+    def _seen(self, of: Mapping[tuple, tuple]) -> dict[tuple, dict[tuple[int, int], list[Seen]] | None]:
+        """`of`: agents of an instance, its first warp, how many, and threads (warp of the instance, lane). What each of these does, by instance; None where one
+        was not followed."""
+        readers: dict[tuple, dict[tuple[int, int], _Reader]] = {}
+        for key, (agents, first, _, threads) in of.items():
+            by = {w: a for a in agents for w in range(a.first, a.first + a.warps)}
+            readers[key] = {(warp, lane): _Reader(by[first + warp], first + warp, lane) for warp, lane in threads}
+        all_ = [r for found in readers.values() for r in found.values()]
+        if self.messages:  # who tells them
+            there = {(r.agent.cta, r.warp, r.lane) for r in all_}
+            all_ += [_Reader(a, w, n) for a in self.cluster.agents for w, lanes in _lanes(a).items() for n in lanes if (a.cta, w, n) not in there]
+        self._read(all_, allocated=True)
+        return {
+            key: None if any(r.end is not None for r in found.values()) else {t: r.run.seen for t, r in found.items()}
+            for key, found in readers.items()
+        }
+
+    def _read(self, readers: list[_Reader], allocated: bool = False) -> None:
+        """Run all threads to their ends, those that wait for others again and again; when nobody gets further what is missing is not known. `allocated`: who
+        allocates tensor memory is not among them."""
+        places = _allocations(self.facts)
+        kept = {in_rank(self.base + at, cta): COLUMNS if allocated else None for at in places for cta in range(self.facts.cluster)}
         talks = Talks({(a.cta, w): lanes for a in self.cluster.agents for w, lanes in _lanes(a).items()}, kept=kept)
         pending = readers
         while pending:
@@ -314,6 +383,22 @@ class _One:
 
     # --- telling
 
+    def _missed(self, agent: Agent, d: Unshared) -> Diagnostic:
+        names, step = Names(self.facts, self.base), d.step
+        where = names.buffer(in_rank(self.base + d.byte, agent.cta))
+        said = f"miss {where}, which its text accesses" if d.missed else f"access {where} too, which its text does not"
+        return Diagnostic(
+            "reread/missing" if d.missed else "reread/extra",
+            f"the threads of '{agent.name}' together {said}",
+            step.event.span if step is not None else self.lowered.lines[d.line - 1],
+            role=agent.name if agent.role is not None else None,
+            why=f"at line {d.line} of the PTX: `{self.lowered.ptx.splitlines()[d.line - 1].strip()}`, all threads of an instance, for {self._sizes()}",
+            fix=REPORT,
+        )
+
+    def _sizes(self) -> str:
+        return ", ".join(f"{n} = {v}" for n, v in self.world.scenario.params.items()) or "every launch"
+
     def _told(self, agent: Agent, warp: int, lane: int, d: Difference) -> Diagnostic:
         names = Names(self.facts, self.base)
         step = d.wanted.step if d.wanted is not None else None
@@ -325,7 +410,6 @@ class _One:
         expected = names.said(d.wanted.act) if d.wanted is not None else "does nothing more"
         got = names.said(d.seen.act) if d.seen is not None else "does nothing more"
         text = f": `{self.lowered.ptx.splitlines()[line - 1].strip()}`" if line is not None else ""
-        sizes = ", ".join(f"{n} = {v}" for n, v in self.world.scenario.params.items())
         where = f"at line {line} of the PTX{text}, " if line is not None else ""
         resource = names.resource((d.wanted or d.seen).act)
         iteration = ", ".join(f"{n} = {v}" for n, v in zip(step.loops, step.iteration, strict=True)) if step is not None else ""
@@ -337,7 +421,7 @@ class _One:
             resource=resource[0] if resource else None,
             stage=resource[1] if resource else None,
             iteration=iteration or None,
-            why=f"{where}{who}, for {sizes or 'every launch'}",
+            why=f"{where}{who}, for {self._sizes()}",
             fix=REPORT,
             related=(Related("its text says it here", span),) if span is not None and place is not None and span != place else (),
         )

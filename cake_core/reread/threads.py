@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cake_core.ptx.acts import Act, Boxes, in_rank, rank_of
-from cake_core.ptx.reader import At, Operand, Pair
+from cake_core.ptx.reader import At, Operand, Pair, Statement
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.talks import Talks, Thread
 
@@ -34,12 +34,13 @@ class Seen(NamedTuple):
 @dataclass(slots=True)
 class Code:
     """A slice ready to run. `blocks`: (steps, guard, negated, taken, next, meets, decides, line). `slots`: number of each name; `constants`: values
-    of slots that never change; `unread`: opcodes that nobody reads."""
+    of slots that never change; `unread`: opcodes that nobody reads; `unwritten`: a statement that reads a register which nothing may have written."""
 
     blocks: list[tuple]
     slots: dict[str | tuple[str, int], int]
     constants: list[tuple[int, int]]
     unread: dict[str, int]
+    unwritten: tuple[Statement, str] | None = None
 
 
 @dataclass(slots=True)
@@ -75,14 +76,14 @@ class Run:
     # --- Moment
 
     def known(self, operand: Operand) -> int | None:
-        match operand:
-            case int():
-                return operand
-            case str():
-                return self.r[self.code.slots[operand]]
-            case At(base, offset):
-                at = base if isinstance(base, int) else self.r[self.code.slots[base]]
-                return None if at is None else at + offset
+        kind = operand.__class__
+        if kind is str:
+            return self.r[self.code.slots[operand]]
+        if kind is int:
+            return operand
+        if kind is At:
+            at = operand.base if operand.base.__class__ is int else self.r[self.code.slots[operand.base]]
+            return None if at is None else at + operand.offset
         raise NotFollowed("an operand of a form that is not read", self.line)
 
     def value(self, operand: Operand) -> int:

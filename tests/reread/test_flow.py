@@ -197,3 +197,21 @@ def test_where_ways_meet():
     first, second = blocks[0], blocks[1]
     assert blocks[first.meets].branch.opcode == "ret"
     assert blocks[second.meets].statements[0].text == "2"
+
+
+@pytest.mark.parametrize(
+    ("body", "register"),
+    [
+        ("  act %r0;", "%r0"),
+        ("  mov.b32 %r0, 1;\n  act %r0;", None),
+        ("  setp.eq.s32 %p0, %r9, 1;\n  @%p0 bra $a;\n  mov.b32 %r0, 1;\n$a:\n  act %r0;", "%r9"),
+        ("  ld.param.b32 %r9, [arg_N];\n  setp.eq.s32 %p0, %r9, 1;\n  @%p0 bra $a;\n  mov.b32 %r0, 1;\n$a:\n  act %r0;", "%r0"),
+        ("  ld.param.b32 %r0, [arg_N];\n$a:\n  add.s32 %r1, %r0, %r2;\n  mov.b32 %r2, 1;\n  act %r1;\n  bra $a;", "%r2"),
+        ("  mov.b32 %r2, 0;\n$a:\n  add.s32 %r1, %r2, 1;\n  mov.b32 %r2, %r1;\n  act %r1;\n  bra $a;", None),
+        ("  mov.u32 %r0, %laneid;\n  mov.b32 %f0, %f1;\n  act %r0;", None),
+        ("  mov.b32 %r0, 1;\n  @%p0 act %r0;", "%p0"),
+    ],
+)
+def test_registers_that_nothing_may_have_written(body, register):
+    found = coded(entry("  .reg .b32 %r<10>;\n  .reg .f32 %f<2>;\n  .reg .pred %p<2>;\n" + body + "\n  ret;"), REREADS).unwritten
+    assert (found and found[1]) == register

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from cake_core.ptx.acts import Act, Moment, Reread, accessed
 from cake_core.ptx.reader import Statement
 
@@ -9,9 +11,16 @@ from cake_core.ptx.reader import Statement
 def _rows(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`[p], r`: the address of one row of 16 bytes, of each lane that names one."""
     row = s.operands[0]
-    if at.known(row) is None or at.lane >= 8 * int(next(w for w in s.words if w in ("x1", "x2", "x4"))[1]):
+    if at.lane >= _lanes(s.opcode) or at.known(row) is None:
         return ()
-    return (accessed(at.shared(row), at.shared(row) + 16),)
+    first = at.shared(row)
+    return (accessed(first, first + 16),)
+
+
+@cache
+def _lanes(opcode: str) -> int:
+    """How many lanes name a row."""
+    return 8 * int(next(w for w in opcode.split(".") if w in ("x1", "x2", "x4"))[1])
 
 
 REREADS = (Reread("stmatrix", _rows, accesses=True, doc="PTX ISA, stmatrix"),)

@@ -4,6 +4,7 @@ Shared Memory Descriptor, Instruction Descriptor, Data Movement Shapes, Block Sc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 from cake_core.ptx.acts import ADDED, LANE, READ, WRITTEN, Act, Moment, anywhere, form_of, in_rank, rows_used, tensor_used
 from cake_core.ptx.reader import At, Group, Operand, Statement
@@ -48,7 +49,7 @@ def product(s: Statement, at: Moment) -> tuple[Act, ...]:
             if isinstance(factor, At):
                 found.append(tensor_used(ENGINE, READ, *_place(at, factor, STEP // 4), rank, form_of(types.get(code, f"type {code}"))))
             else:
-                found += _matrix(at, factor, rank, types.get(code, f"type {code}"), size, rows, bool(turned))
+                found += _matrix(at.value(factor), rank, types.get(code, f"type {code}"), size, rows, bool(turned))
         found += (tensor_used(ENGINE, READ, *_place(at, x, 4 * -(-r // LANES)), rank, scaled) for x, r in zip(scales, held, strict=False))
         onto = at.known(reads)
         if onto is None:
@@ -76,10 +77,14 @@ def _place(at: Moment, operand: Operand, columns: int) -> tuple[tuple[int, int],
     return (address >> LANE, LANES), (address & (1 << LANE) - 1, columns)
 
 
-def _matrix(at: Moment, descriptor: Operand, rank: int, elem: str, size: int, rows: int, turned: bool) -> Iterator[Act]:
+@lru_cache(1024)
+def _matrix(bits: int, rank: int, elem: str, size: int, rows: int, turned: bool) -> tuple[Act, ...]:
+    return tuple(_reached(bits, rank, elem, size, rows, turned))
+
+
+def _reached(bits: int, rank: int, elem: str, size: int, rows: int, turned: bool) -> Iterator[Act]:
     """A pattern is eight rows of the bytes of the swizzle. K-major, a row is one of M or N, and the stride goes from one pattern to the next; MN-major, a row
     is one of K, the stride goes from one pattern to the next of K, and the leading offset from one column panel of M or N to the next."""
-    bits = at.value(descriptor)
     form = _form(bits, elem)
     swizzle, stride, leading = SWIZZLE.get(bits >> 61 & 7, 0), (bits >> 32 & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4
     first = in_rank((bits & 0x3FFF) << 4, rank)

@@ -4,8 +4,9 @@ and apart from lowering."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, rows_used
+from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, in_rank, rows_used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "wgmma"  # the wgmma-group of the executing threads
@@ -20,23 +21,32 @@ TYPES = {"bf16": ("bf16", 2), "f16": ("f16", 2), "tf32": ("f32", 4), "e4m3": ("e
 def _product(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`d, a, b, scale-d {, imm-scale-a, imm-scale-b {, imm-trans-a} , imm-trans-b}` of `.shape.dtype.atype.btype`: a and b in shared memory are descriptors.
     A in registers has no imm-trans-a; types of other sizes than 16 bits have neither."""
-    a, b = s.operands[1:3]
-    turned = s.operands[6:]
-    columns = int(next(w for w in s.words if w.startswith("m64n"))[4:].partition("k")[0])
-    found = [_matrix(at, b, s.words[-1], columns, bool(turned and turned[-1]))]
-    if isinstance(a, str):
-        found.append(_matrix(at, a, s.words[-2], BLOCK, bool(turned and turned[0])))
-    return tuple(act for acts in found for act in acts)
+    operands = s.operands
+    a, b, turned = operands[1], operands[2], operands[6:]
+    columns, kinds = _shape(s.opcode)
+    found = _matrix(at.value(b), at.rank, kinds[1], columns, bool(turned and turned[-1]))
+    return found if not isinstance(a, str) else (*_matrix(at.value(a), at.rank, kinds[0], BLOCK, bool(turned and turned[0])), *found)
 
 
-def _matrix(at: Moment, descriptor, kind: str, rows: int, turned: bool) -> Iterator[Act]:
+@lru_cache(64)
+def _shape(opcode: str) -> tuple[int, tuple[str, str]]:
+    """N, and the types of A and B."""
+    words = opcode.split(".")
+    return int(next(w for w in words if w.startswith("m64n"))[4:].partition("k")[0]), (words[-2], words[-1])
+
+
+@lru_cache(1024)
+def _matrix(bits: int, rank: int, kind: str, rows: int, turned: bool) -> tuple[Act, ...]:
+    return tuple(_reached(bits, rank, kind, rows, turned))
+
+
+def _reached(bits: int, rank: int, kind: str, rows: int, turned: bool) -> Iterator[Act]:
     """Strided Dimension Byte Offset, Leading Dimension Byte Offset (Shared Memory Matrix Layout): a pattern is eight rows of the bytes of the swizzle.
     K-major, a row is one of M or N, and the stride goes from one pattern to the next below; transposed, a row is one of K, the stride goes from one pattern to
     the next of K, and the leading offset from one column panel of M or N to the next."""
-    bits = at.value(descriptor)
     elem, size = TYPES[kind]
     swizzle, stride, leading = SWIZZLE[bits >> 62 & 3], (bits >> 32 & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4
-    first = at.shared((bits & 0x3FFF) << 4)
+    first = in_rank((bits & 0x3FFF) << 4, rank)
     form = form_of(elem, swizzle) if bits >> 49 & 7 == 0 else form_of(f"a base offset of {bits >> 49 & 7}")
     if not swizzle:  # core matrices of eight rows of 16 bytes
         for k in range(STEP // 16):
