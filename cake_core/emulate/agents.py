@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cake_core.emulate.clocks import Vector
+from cake_core.emulate.clocks import Clock, Vector
 from cake_core.emulate.outcome import Fault, Finding
 
 if TYPE_CHECKING:
     import numpy as np
 
     from cake_core.emulate.grid import Cta
-
-
-class Clock:
-    """The number and the count of an agent, and what it has seen. `synced`: accesses up to this count are ordered among all lanes;
-    `pairs[i, j]`: those of lane j up to it in front of what lane i does next, where some lanes have met since."""
-
-    __slots__ = ("count", "id", "pairs", "synced", "vector")
-
-    def __init__(self, id: int) -> None:
-        self.id, self.count, self.synced, self.vector = id, 1, 0, Vector()
-        self.pairs: np.ndarray | None = None
 
 
 class Agent:
@@ -39,12 +28,25 @@ class Agent:
     def who(self) -> str:
         raise NotImplementedError
 
-    def release(self) -> Vector | None:
+    def seen(self) -> Vector:
+        """What happened before what it does next. Not to be written into."""
+        return self.clock.vector
+
+    def parts(self, lanes: np.ndarray | None) -> list[tuple[np.ndarray | None, Vector]]:
+        """Which of an access's `lanes` (None: all) know what."""
+        return [(None, self.clock.vector)]
+
+    def common(self) -> Vector:
+        """What each of those who execute together knows."""
+        return self.clock.vector
+
+    def release(self, each: bool = False) -> Vector | None:
         c = self.clock
         self.grid.progress += 1
         if not self.grid.races:
             return None
-        stamp = c.vector.told()
+        stamp = (self.common() if each else self.seen()).told()
+        stamp.time, stamp.by = c.vector.time, (c.id, self.line)
         self._tell(stamp)
         c.count += 1
         return stamp
@@ -60,7 +62,7 @@ class Agent:
         if not self.grid.races:
             return None
         new = Vector() if stamp is None else stamp.copy()
-        new.join_fenced(self.clock.vector)
+        new.join_fenced(self.seen())
         return new
 
     def acquire_fenced(self, stamp: Vector | None) -> None:
@@ -72,6 +74,10 @@ class Agent:
             c = self.clock
             c.vector.fence(kind, c.id, c.count)
             c.count += 1
+
+    def unheld(self, stamp: Vector) -> None:
+        who, line = stamp.by
+        self.grid.unheld[self.clock.id, who] = line
 
     def fault(self, code: str, message: str, why: str | None = None, fix: str | None = None) -> Fault:
         return Fault(Finding(code, message, self.line, self.who, why, fix))

@@ -14,6 +14,7 @@ from cake_core.ptx.groups import mask_of
 
 if TYPE_CHECKING:
     from cake_core.emulate.agents import Agent
+    from cake_core.emulate.grid import Cta
     from cake_core.emulate.memory import Memory
     from cake_core.emulate.warps import Lanes
 
@@ -24,14 +25,15 @@ SIZE = 8
 
 class PhaseBarrier:
     """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for. `born`: agent and count
-    of its initialisation, and the lanes; None: seen by all."""
+    of its initialisation, and the lanes; None: seen by all. `now`, `done`: what came to this phase and to those that are over. `coming`, `far`: the same of
+    arrivals from other CTAs, whose scope is the cluster; `narrow`: those of a narrower scope, by agent."""
 
-    __slots__ = ("alive", "born", "bytes", "count", "done", "name", "now", "pending", "phase", "place", "trace")
+    __slots__ = ("alive", "born", "bytes", "coming", "count", "cta", "done", "far", "name", "narrow", "now", "pending", "phase", "place", "trace")
 
-    def __init__(self, name: str, memory: Memory, offset: int) -> None:
-        self.place = memory, np.array([offset])
+    def __init__(self, name: str, memory: Memory, offset: int, cta: Cta) -> None:
+        self.place, self.cta = (memory, np.array([offset])), cta
         self.name, self.count, self.pending, self.bytes, self.phase = name, 0, 0, 0, 0
-        self.now, self.done = Vector(), Vector()
+        self._fresh()
         self.born: tuple[int, int, int] | None = None
         self.alive = False
         self.trace = None  # called with (barrier) when a phase completes
@@ -48,8 +50,14 @@ class PhaseBarrier:
         self.count = self.pending = count
         self.alive = True
         self.bytes = self.phase = 0
-        self.now, self.done = Vector(), Vector()
+        self._fresh()
         self.born = (agent.clock.id, agent.clock.count, mask_of(agent.active)) if agent.grid.races else None
+
+    def _fresh(self) -> None:
+        self.now, self.done = Vector(), Vector()
+        self.coming: Vector | None = None
+        self.far: Vector | None = None
+        self.narrow: dict[int, Vector] = {}
 
     def publish(self) -> None:
         self.born = None
@@ -75,7 +83,7 @@ class PhaseBarrier:
     def _behind_init(self, agent: Agent) -> None:
         """Whether the agent knows of the initialisation."""
         who, count, lanes = self.born
-        vector = agent.clock.vector
+        vector = agent.seen()
         if who < len(vector.known) and vector.known[who] >= count:
             return
         told, mask = vector.lanes.get(who, (0, 0))
@@ -87,7 +95,7 @@ class PhaseBarrier:
                 fix="let the threads, or the CTAs of the cluster, meet behind the initialisation",
             )
 
-    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
+    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True, scope: str = "") -> int:
         self._alive(agent)
         if not 1 <= count <= MOST:
             raise agent.fault("emulate/barrier", f"{count} arrivals at {self.name}; 1 to {MOST} are possible")
@@ -101,12 +109,23 @@ class PhaseBarrier:
             self.expect(agent, expect)
         phase = self.phase
         if (stamp := agent.release()) is not None and release:
-            self.now.join(stamp)
+            self._tell(agent, stamp, scope)
         self.pending -= count
         if drop:
             self.count -= count
         self._advance(agent)
         return phase
+
+    def _tell(self, agent: Agent, stamp: Vector, scope: str) -> None:
+        if not scope or agent.cta is self.cta:
+            self.now.join(stamp)
+        elif scope == "cta":  # nobody who waits here is in it
+            self.now.join(stamp.as_over())
+            self.narrow[stamp.by[0]] = stamp
+        else:
+            self.coming = self.coming or Vector()
+            self.coming.join(stamp)
+            self.narrow.pop(stamp.by[0], None)
 
     def grow(self, agent: Agent, count: int = 1) -> None:
         self._alive(agent)
@@ -136,14 +155,27 @@ class PhaseBarrier:
         self.pending = self.count
         self.done.join(self.now)
         self.now = Vector()
+        if self.coming is not None:
+            self.far = self.far or Vector()
+            self.far.join(self.coming)
+            self.coming = None
         agent.grid.phase_over(agent, self)
 
     def passed(self, parity: int) -> bool:
         return (self.phase & 1) != (parity & 1)
 
-    def acquire(self, agent: Agent) -> None:
+    def acquire(self, agent: Agent, scope: str = "", mask: int | None = None) -> None:
         self._alive(agent)
-        agent.acquire(self.done)
+        only = {} if mask is None else {"mask": mask}
+        agent.acquire(self.done, **only)
+        for stamp in self.narrow.values():
+            agent.unheld(stamp)
+        if self.far is None:
+            return
+        if scope == "cta":  # nobody who arrived from another CTA is in it
+            agent.acquire(self.far.as_over(), **only)
+        else:
+            agent.acquire(self.far, **only)
 
     def state(self) -> str:
         return f"{self.name}: phase {self.phase}, {self.pending} of {self.count} arrivals and {self.bytes} bytes to come"

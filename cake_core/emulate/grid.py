@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cake_core.emulate.agents import Agent, Clock, JobAgent
+from cake_core.emulate.agents import Agent, JobAgent
 from cake_core.emulate.barriers import Meeting, PhaseBarrier
-from cake_core.emulate.clocks import Vector
+from cake_core.emulate.clocks import Clock, Vector
 from cake_core.emulate.code import Code
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Fault, Finding, Findings
@@ -75,7 +75,7 @@ class Cta:
         self.whole = Meeting(f"the barrier of the cluster of CTA {number}")
         self.warps: list[Warp] = []
         for w in range(-(-self.threads // LANES)):
-            clock = launch.clock(f"warp {w} of CTA {number}")
+            clock = launch.clock(f"warp {w} of CTA {number}", self)
             self.warps.append(Warp(self, w, min(self.threads - LANES * w, LANES), launch.code, clock))
 
     def shared_of(self, agent: Agent, rank: int) -> Memory:
@@ -106,7 +106,7 @@ class Cta:
         memory._inside(agent, np.array([offset]), 8, "used as a barrier")
         kept = self.cluster[rank].barriers
         if offset not in kept:
-            kept[offset] = PhaseBarrier(f"the barrier at {offset - SHARED_AT} of CTA {self.cluster[rank].number}", memory, offset)
+            kept[offset] = PhaseBarrier(f"the barrier at {offset - SHARED_AT} of CTA {self.cluster[rank].number}", memory, offset, self.cluster[rank])
         return kept[offset]
 
     def meeting(self, number: int) -> Meeting:
@@ -130,7 +130,7 @@ class Cta:
 
     def _farewell(self) -> None:
         """Others have accessed this CTA's shared memory: one of its threads must know of that when the last one ends."""
-        known = [w.clock.vector for w in self.warps]
+        known = [v for w in self.warps for one in w.clock.vectors(-1) for v in (one, one.over) if v is not None]
         for guest, (count, lanes, line) in self.guests.items():
             if any(guest < len(v.known) and v.known[guest] >= count for v in known):
                 continue
@@ -176,7 +176,10 @@ class Grid:
         self.progress = self.executed = 0
         self.names: list[str] = ["nobody", "a barrier object"]  # by number: the second is races.OBJECT
         self.jobs = np.arange(64) == OBJECT  # by number of agent: whether it accesses memory as engines do
-        self.free: deque[Clock] = deque()  # clocks of jobs that are over, the longest first
+        self.homes = np.full((2, 64), -1)  # by number of agent: its CTA, and the first one of its cluster
+        self.free: dict[int, deque[Clock]] = {}  # by CTA, clocks of its jobs that are over, the longest first
+        self.early = 0  # places of reads in front of writes that are kept
+        self.unheld: dict[tuple[int, int], int] = {}  # who acquired, and who released at which line, in scopes that did not hold both
         self.queues: dict[Hashable, deque[Job]] = {}
         self.last: dict[Hashable, Vector] = {}  # of a queue, what its last job had done and seen
         self.kept: dict[Hashable, Any] = {}
@@ -191,13 +194,20 @@ class Grid:
 
     # --- agents
 
-    def clock(self, name: str, job: bool = False) -> Clock:
+    def clock(self, name: str, cta: Cta, job: bool = False) -> Clock:
         number = len(self.names)
         self.names.append(name)
         if number >= len(self.jobs):
             self.jobs = np.concatenate([self.jobs, np.zeros(len(self.jobs), bool)])
+            self.homes = np.concatenate([self.homes, np.full(self.homes.shape, -1)], axis=1)
         self.jobs[number] = job
+        self.homes[:, number] = cta.number, cta.cluster[0].number if cta.cluster else cta.number
         return Clock(number)
+
+    def between(self, cta: Cta, agents: np.ndarray) -> np.ndarray:
+        """How far operations of the CTA and of these agents have to reach to hold each other (`ptx.scopes.REACH`)."""
+        ctas, clusters = self.homes
+        return np.where(ctas[agents] == cta.number, 1, np.where(clusters[agents] == cta.cluster[0].number, 2, 3))
 
     def name(self, number: int) -> str:
         return self.names[number]
@@ -207,13 +217,14 @@ class Grid:
         if not self.races:
             return Clock(0)
         known, engine = job.seen.known, job.proxy == "async"
-        for n, clock in enumerate(islice(self.free, LOOKED_AT)):
+        free = self.free.setdefault(job.cta.number, deque())
+        for n, clock in enumerate(islice(free, LOOKED_AT)):
             if self.jobs[clock.id] == engine and clock.id < len(known) and known[clock.id] >= clock.count - 1:  # all that it has told
-                del self.free[n]
+                del free[n]
                 self.names[clock.id] = job.what
                 break
         else:
-            clock = self.clock(job.what, engine)
+            clock = self.clock(job.what, job.cta, engine)
         clock.vector = job.seen
         return clock
 
@@ -246,9 +257,10 @@ class Grid:
 
     # --- jobs
 
-    def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, outlives: bool) -> Job:
-        seen = lanes.release() or Vector()
-        seen.ordered["tensor"] = lanes.clock.vector.ordered["tensor"].copy()  # its thread's own fences hold for it
+    def start(self, lanes: Lanes, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str, outlives: bool, each: bool) -> Job:
+        seen = lanes.release(each) or Vector()
+        known = lanes.common() if each else lanes.seen()
+        seen.ordered["tensor"] = known.ordered["tensor"].copy()  # its thread's own fences hold for it
         job = Job(lanes.cta, lanes.line, queue, work, what, proxy, outlives, seen)
         key = ("alone", id(job)) if queue is None else (lanes.cta.number, queue)
         self.queues.setdefault(key, deque()).append(job)
@@ -271,7 +283,7 @@ class Grid:
             self.watch.performed(job, begun, job.seen.time)
         job.done, job.stamp = True, agent.release()
         if self.races:
-            self.free.append(clock)
+            self.free[job.cta.number].append(clock)
             if job.queue is not None:
                 self.last[key] = job.stamp
 
@@ -370,6 +382,7 @@ class Grid:
                 self.perform(key)
         for cta in cluster:
             cta.ended = True
+            self.free.pop(cta.number, None)
             for kept in tuple(cta.kept.values()):
                 if callable(ended := getattr(kept, "ended", None)):
                     for left in ended(cta):

@@ -40,7 +40,7 @@ class Memory:
         if self.written is not None and not _all(self.written, chunk, index):
             self._unwritten(agent, at, size)
         if self.shadow is not None:
-            self.shadow.read(agent, chunk, index, lanes, bool(scope))
+            self.shadow.read(agent, chunk, index, lanes, scope)
         found = self.data.reshape(-1, chunk)[index]
         return found.reshape(*offsets.shape, size)
 
@@ -51,7 +51,7 @@ class Memory:
         data = data.reshape(*index.shape, chunk)
         rows = self.data.reshape(-1, chunk)
         if self.shadow is not None and not (lanes is not None and self.shadow.repeats(agent, chunk, index, rows, data)):
-            self.shadow.write(agent, chunk, index, lanes, bool(scope))
+            self.shadow.write(agent, chunk, index, lanes, scope)
         rows[index] = data
         if lanes is not None and not scope and self.shadow is not None and agent.grid.races and (lost := rows[index] != data).any():
             self._overwritten(agent, int(lanes[np.argwhere(lost)[0][0]]))
@@ -69,17 +69,20 @@ class Memory:
         at = self._inside(agent, offsets, size, "given back")
         chunk, index = _chunks(at, size)
         if self.shadow is not None:
-            self.shadow.write(agent, chunk, index, None, False, fenced=False)
+            self.shadow.write(agent, chunk, index, None, fenced=False)
         if self.written is not None:
             self.written.reshape(-1, chunk)[index] = 0
 
-    def atomic(self, agent: Agent, offset: int, size: int, change: Callable[[np.ndarray], np.ndarray], lane: int | None = None) -> np.ndarray:
-        """One place, read and written at once; returns what it held. Atomic accesses are strong: they do not race among each other."""
+    def atomic(
+        self, agent: Agent, offset: int, size: int, change: Callable[[np.ndarray], np.ndarray], lane: int | None = None, scope: str = "gpu"
+    ) -> np.ndarray:
+        """One place, read and written at once; returns what it held. Atomic accesses are strong: they do not race among each other where their scopes
+        hold each other's threads."""
         at = int(self._inside(agent, np.array([offset]), size, "changed")[0])
         if self.written is not None and not self.written[at : at + size].all():
             self._unwritten(agent, np.array([at]), size)
         if self.shadow is not None:
-            self.shadow.write(agent, *_chunks(np.array([at]), size), None if lane is None else np.array([lane]), True)
+            self.shadow.write(agent, *_chunks(np.array([at]), size), None if lane is None else np.array([lane]), scope)
         old = self.data[at : at + size].copy()
         self.data[at : at + size] = change(old)
         return old

@@ -20,8 +20,9 @@ def together(step: Step, mask: Callable[[Lanes], np.ndarray] | int | None, witho
 
     def meet(lanes: Lanes):
         if mask is None:
-            if lanes.full or not lanes.missing(None):
+            if lanes.full or not (missing := lanes.missing(None)):
                 return step(lanes)
+            passed_over(lanes, missing)
             return lanes.wait(lambda: not lanes.missing(None), "the other lanes of its warp, which execute this together")
         masks = {mask} if isinstance(mask, int) else set(mask(lanes)[lanes.active].tolist())
         if len(masks) == 1:
@@ -44,6 +45,7 @@ def together(step: Step, mask: Callable[[Lanes], np.ndarray] | int | None, witho
         """A wait for those lanes of the mask that are elsewhere."""
         if not (missing := lanes.missing(wanted)):
             return None
+        passed_over(lanes, missing)
         if gone := missing & ~lanes.alive:
             if not without_ended:
                 raise lanes.fault("emulate/divergent", f"its mask {wanted:#x} names lanes that have ended: {gone:#x}")
@@ -53,6 +55,15 @@ def together(step: Step, mask: Callable[[Lanes], np.ndarray] | int | None, witho
             lambda: not lanes.missing(wanted) & (lanes.alive if without_ended else -1),
             f"the lanes {wanted:#x} of its warp, which execute this together",
         )
+
+    def passed_over(lanes: Lanes, missing: int) -> None:
+        """Lanes that stand here too and whose guard does not hold never come."""
+        if here := missing & lanes.group:
+            raise lanes.fault(
+                "emulate/divergent",
+                f"lanes {here:#x} are missing: they stand here, and a guard keeps them from what lanes of the warp execute together",
+                why="the guard holds for some of the lanes alone",
+            )
 
     def alone(lanes: Lanes, wanted: int):
         if wanted != 0xFFFFFFFF or not lanes.full:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cake_core.emulate.agents import Agent, Clock
-from cake_core.emulate.clocks import Vector
+from cake_core.emulate.agents import Agent
+from cake_core.emulate.clocks import Clock, Vector
 from cake_core.emulate.code import VIEWS, Code
 from cake_core.emulate.memory import Memory
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS
@@ -63,7 +63,7 @@ class Warp:
 
     @property
     def alive(self) -> int:
-        return sum(_mask(s.active) for s in self.splits)
+        return sum(s.group for s in self.splits)
 
 
 def _fresh(width: int, count: int) -> np.ndarray:
@@ -77,14 +77,19 @@ def _mask(active: np.ndarray) -> int:
 
 
 class Lanes(Agent):
-    """Lanes that execute together: `block` is where they are. Implements `ptx.emulated.Lanes`."""
+    """Lanes that execute together: `block` is where they are. `group`: all of them as bits, also those that a guard keeps from the instruction that the
+    active ones execute. Implements `ptx.emulated.Lanes`."""
 
-    __slots__ = ("active", "banks", "block", "first", "full", "own", "paused", "rows", "waiting", "warp")
+    __slots__ = ("active", "banks", "block", "first", "full", "group", "own", "paused", "rows", "waiting", "warp")
 
     def __init__(self, own: Warp, active: np.ndarray) -> None:
         super().__init__(own.cta, own.clock)
         self.own, self.warp, self.banks, self.rows = own, own.number, own.banks, own.rows
         self.block, self.waiting, self.paused = 0, None, False
+        self.regroup(active)
+
+    def regroup(self, active: np.ndarray) -> None:
+        self.group = _mask(active)
         self.narrow(active)
 
     def narrow(self, active: np.ndarray) -> None:
@@ -115,8 +120,40 @@ class Lanes(Agent):
         wanted = self.own.alive if mask is None else mask
         return wanted & ~_mask(self.active)
 
+    def seen(self) -> Vector:
+        c = self.clock
+        return c.vector if not c.apart else c.seen(_mask(self.active))
+
+    def common(self) -> Vector:
+        c = self.clock
+        return c.vector if not c.apart else c.common(_mask(self.active))
+
+    def parts(self, lanes: np.ndarray | None) -> list[tuple[np.ndarray | None, Vector]]:
+        c = self.clock
+        if not c.apart:
+            return [(None, c.vector)]
+        if lanes is None:  # all of them access all of it
+            return [(None, vector) for vector in c.vectors(_mask(self.active))]
+        found, rest = [], np.ones(len(lanes), bool)
+        for mask, vector in c.apart:
+            chosen = mask >> lanes & 1 == 1
+            if chosen.all():
+                return [(None, vector)]
+            if chosen.any():
+                found.append((chosen, vector))
+                rest &= ~chosen
+        return [*found, (rest, c.vector)] if rest.any() else found
+
+    def fence(self, kind: str) -> None:
+        if self.grid.races:
+            c = self.clock
+            for vector in c.vectors(_mask(self.active)):
+                vector.fence(kind, c.id, c.count)
+            c.count += 1
+
     def met(self, mask: int | None = None) -> None:
         c = self.clock
+        c.meet(self.own.alive if mask is None else mask, self.own.alive)
         if mask is None or not self.own.alive & ~mask:
             c.synced, c.pairs = c.count, None
         elif self.grid.races:
@@ -133,23 +170,39 @@ class Lanes(Agent):
             c.pairs = np.zeros((LANES, LANES), np.int64)
         return c.pairs
 
-    def acquire(self, stamp: Vector | None, order: str = "") -> None:
-        """What it tells of this warp's own lanes is ordered in front of these lanes too."""
+    def acquire(self, stamp: Vector | None, order: str = "", mask: int | None = None) -> None:
+        """What it tells of this warp's own lanes is ordered in front of these lanes too. Lanes that acquire alone know it alone."""
         if stamp is None:
             return
         c = self.clock
-        c.vector.join(stamp, order)
+        active = self.active if mask is None else self.active & (mask >> _NUMBERS & 1 == 1)
+        whole = (self.full and mask is None) or not self.own.alive & ~_mask(active)
+        if whole:
+            c.vector.join(stamp, order)
+            if c.apart:
+                for _, vector in c.apart:
+                    vector.join(stamp, order)
+                c.together(self.own.alive)
+        else:
+            for vector in c.part(_mask(active)):
+                vector.join(stamp, order)
+            c.vector.time = max(c.vector.time, stamp.time)
         own = int(stamp.known[c.id]) if c.id < len(stamp.known) else 0
         if own > c.synced:
-            if not self.missing(None):
+            if whole:
                 c.synced = own
             else:
                 pairs = self._pairs()
-                pairs[self.active] = np.maximum(pairs[self.active], own)
-        count, mask = stamp.lanes.get(c.id, (0, 0))
+                pairs[active] = np.maximum(pairs[active], own)
+        count, told = stamp.lanes.get(c.id, (0, 0))
         if count > c.synced:
-            pairs, told = self._pairs(), np.where(mask >> _NUMBERS & 1, count, 0)
-            pairs[self.active] = np.maximum(pairs[self.active], told)
+            pairs, counts = self._pairs(), np.where(told >> _NUMBERS & 1, count, 0)
+            pairs[active] = np.maximum(pairs[active], counts)
+
+    def acquire_fenced(self, stamp: Vector | None) -> None:
+        if stamp is not None:
+            for vector in self.clock.vectors(_mask(self.active)):
+                vector.join_fenced(stamp)
 
     def _tell(self, stamp: Vector) -> None:
         c = self.clock
@@ -206,7 +259,7 @@ class Lanes(Agent):
         self.grid.progress += 1
         for lane in np.flatnonzero(self.active):
             memory, at = self._where(space, addresses[lane : lane + 1], size, _NUMBERS[lane : lane + 1])
-            row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes), int(lane))
+            row = memory.atomic(self, int(at[0]), size, lambda bytes, lane=int(lane): change(lane, bytes), int(lane), scope)
             old[lane] = row
         return old
 
@@ -270,8 +323,10 @@ class Lanes(Agent):
     def pause(self) -> None:
         self.paused = True
 
-    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False) -> Job:
-        return self.grid.start(self, queue, work, what, proxy, outlives)
+    def start(
+        self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False, each: bool = False
+    ) -> Job:
+        return self.grid.start(self, queue, work, what, proxy, outlives, each)
 
     def state(self, key: Hashable, make: Callable[[], Any]) -> Any:
         kept = self.own.kept
@@ -296,7 +351,7 @@ class Lanes(Agent):
         while budget > 0:
             if self.block < 0:
                 own.splits.remove(self)
-                self.cta.end(self.clock.id, _mask(self.active))
+                self.cta.end(self.clock.id, self.group)
                 grid.progress += 1
                 return budget
             if len(own.splits) > 1 and self._joins():
@@ -339,7 +394,7 @@ class Lanes(Agent):
         """Where other lanes of the warp stand at the same block they go on together; these are gone then."""
         for other in self.own.splits:
             if other is not self and other.block == self.block and (other.waiting is None or other.waiting.after is None):
-                other.narrow(other.active | self.active)
+                other.regroup(other.active | self.active)
                 other.waiting, other.paused = None, other.paused and self.paused
                 self.own.splits.remove(self)
                 return True
@@ -364,7 +419,7 @@ class Lanes(Agent):
         other = Lanes(self.own, rest)
         other.block, other.line = b.next, self.line
         self.own.splits.append(other)
-        self.narrow(chosen)
+        self.regroup(chosen)
         self.block = b.taken
 
 

@@ -127,8 +127,9 @@ class Barrier(Protocol):
 
     def publish(self) -> None: ...
     def invalidate(self, agent: Agent) -> None: ...
-    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True) -> int:
-        """Expects `expect` more bytes in this phase, then counts the arrivals with all that the agent has done before. The phase in which it fell."""
+    def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True, scope: str = "") -> int:
+        """`scope`: `cta` or `cluster` of threads that arrive: those who wait in another CTA are told of what is over alone, and of no writes of threads,
+        where theirs and this one do not hold each other. Expects `expect` more bytes in this phase, then counts the arrivals with all that the agent has done before. The phase in which it fell."""
 
     def grow(self, agent: Agent, count: int = 1) -> None:
         """The current phase waits for so many arrivals more."""
@@ -140,8 +141,8 @@ class Barrier(Protocol):
     def passed(self, parity: int) -> bool:
         """Whether the phase of that parity has completed: the current one's parity differs."""
 
-    def acquire(self, agent: Agent) -> None:
-        """What came to the completed phase is seen by the agent from now on."""
+    def acquire(self, agent: Agent, scope: str = "", mask: int | None = None) -> None:
+        """What came to the completed phase is seen by the agent from now on. `scope` as of `arrive`; `mask`: these of its lanes alone."""
 
 
 class Meeting(Protocol):
@@ -177,14 +178,17 @@ class Agent(Protocol):
 
     cta: Cta
 
-    def release(self) -> Any:
-        """A stamp of all that this agent has done and seen."""
+    def release(self, each: bool = False) -> Any:
+        """A stamp of all that this agent has done and seen; with `each` only what each of the lanes has seen that execute this together."""
 
     def acquire(self, stamp: Any, order: str = "") -> None:
         """What the stamp holds has happened before what this agent does from now on; with an order of fences (`tensor`) it needs none of these either."""
 
     def relaxed(self, stamp: Any) -> Any:
         """A stamp for a relaxed operation: `stamp` (of the last releasing fence, or None), and what fences for memory of one kind have ordered."""
+
+    def unheld(self, stamp: Any) -> None:
+        """For the finding that may follow: this stamp is not acquired because scopes do not hold each other's threads."""
 
     def acquire_fenced(self, stamp: Any) -> None:
         """Of a relaxed operation: what fences for memory of one kind have ordered."""
@@ -216,6 +220,9 @@ class Lanes(Agent, Protocol):
     warp: int  # of the CTA
     touches: int  # accesses so far, by instructions of the warp, of registers that others `hold`, themselves excepted
 
+    def acquire(self, stamp: Any, order: str = "", mask: int | None = None) -> None:
+        """As of any agent; only those who execute this, and of them those of `mask`, know of it, until they meet the others."""
+
     def uniform(self, values: np.ndarray) -> int:
         """The value that all active lanes hold. Faults where they differ."""
 
@@ -244,9 +251,11 @@ class Lanes(Agent, Protocol):
     def pause(self) -> None:
         """Others may run before these lanes go on: said by what a loop polls with."""
 
-    def start(self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False) -> Job:
+    def start(
+        self, queue: Hashable | None, work: Callable[[Agent], None], what: str, proxy: str = "async", outlives: bool = False, each: bool = False
+    ) -> Job:
         """Gives work to an engine: it is done at some time from now on, after what the queue was given before (None: in any order). The agent that
-        `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen. Work for several warps
+        `work` is called with has seen what these lanes had fenced towards engines; of proxy `generic`, all that they had seen; with `each` only what each of them had. Work for several warps
         acquires the stamps that the others released: with them comes what those had fenced."""
 
     def state(self, key: Hashable, make: Callable[[], T]) -> T:

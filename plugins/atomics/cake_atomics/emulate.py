@@ -102,11 +102,11 @@ def _made(s: Statement, c: Coder, d: Operand | None, rest: list[Operand]) -> Ste
             return flushed(change(flushed(old), *(flushed(n) for n in new)))
 
         if order in ("release", "acq_rel"):  # what the stamp holds is what was done before, not the access
-            orders.updated(lanes, space, addresses, order)
+            orders.updated(lanes, space, addresses, order, scope)
             old = lanes.update(space, addresses, size, one, scope)
         else:
             old = lanes.update(space, addresses, size, one, scope)
-            orders.updated(lanes, space, addresses, order)
+            orders.updated(lanes, space, addresses, order, scope)
         if give is not None:
             give(lanes, old)
 

@@ -82,7 +82,8 @@ def _arrive(relaxed: bool) -> Step:
             )
         meeting, threads = lanes.cta.together(), int(lanes.active.sum())
         expected = sum(cta.threads for cta in lanes.cta.cluster)
-        kept[lanes.active] = meeting.come(orders.Relaxed(lanes) if relaxed else lanes, threads, expected, whole=True)
+        agent = orders.Relaxed(lanes, "cluster" if len(lanes.cta.cluster) > 1 else "cta") if relaxed else lanes
+        kept[lanes.active] = meeting.come(agent, threads, expected, whole=True)
 
     return step
 

@@ -73,7 +73,7 @@ def ld(s: Statement, c: Coder) -> Step:
     def strong(lanes: Lanes) -> None:
         addresses = at(lanes)
         data = lanes.load(space, addresses, size, scope)
-        orders.read(lanes, space, addresses, order)
+        orders.read(lanes, space, addresses, order, scope)
         give(lanes, data)
 
     return strong
@@ -105,10 +105,10 @@ def st(s: Statement, c: Coder) -> Step:
     def step(lanes: Lanes) -> None:
         addresses = at(lanes)
         if order == "release":  # what the stamp holds is what was done before, not the store
-            orders.wrote(lanes, space, addresses, order)
+            orders.wrote(lanes, space, addresses, order, scope)
             lanes.store(space, addresses, data(lanes), scope)
         else:
             lanes.store(space, addresses, data(lanes), scope)
-            orders.wrote(lanes, space, addresses, order)
+            orders.wrote(lanes, space, addresses, order, scope)
 
     return step

@@ -150,11 +150,11 @@ def mma_async(s: Statement, c: Coder) -> Step:
         group.issued[warp] = number + 1
         group.open[warp].append(p)
         _hold(lanes, group, warp, code, p)
-        p.stamps.append(lanes.release())
+        p.stamps.append(lanes.release(each=True))
         p.came += 1
         if p.came == WARPS:
             del group.products[number]
-            p.job = lanes.start(group, p.work, f"wgmma of line {s.line}")
+            p.job = lanes.start(group, p.work, f"wgmma of line {s.line}", each=True)
 
     return step
 

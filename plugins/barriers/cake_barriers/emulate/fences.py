@@ -42,11 +42,11 @@ def fence(s: Statement, c: Coder) -> Step:
     if words == ("mbarrier_init", "release", "cluster"):
         return orders.initialisations_fenced
     if (order := _RESTRICTED.get(".".join(words))) is not None:
-        return lambda lanes: orders.fenced(lanes, order)
+        return lambda lanes: orders.fenced(lanes, order, "cluster")
     order, *scope = words if len(words) == 2 else ("acq_rel", *words)
     if order not in ("sc", "acq_rel", "acquire", "release") or len(scope) != 1 or scope[0] not in _SCOPES:
         raise c.unsupported(f"'.{'.'.join(words)}'")
-    return lambda lanes: orders.fenced(lanes, order)
+    return lambda lanes: orders.fenced(lanes, order, scope[0])
 
 
 def membar(s: Statement, c: Coder) -> Step:
@@ -56,7 +56,8 @@ def membar(s: Statement, c: Coder) -> Step:
         return _proxy(s, c, words[1:])
     if len(words) != 1 or words[0] not in ("cta", "gl", "sys"):
         raise c.unsupported(f"'.{'.'.join(words)}'")
-    return lambda lanes: orders.fenced(lanes, "sc")
+    scope = "gpu" if words[0] == "gl" else words[0]
+    return lambda lanes: orders.fenced(lanes, "sc", scope)
 
 
 def _proxy(s: Statement, c: Coder, words: tuple[str, ...]) -> Step:
@@ -67,9 +68,9 @@ def _proxy(s: Statement, c: Coder, words: tuple[str, ...]) -> Step:
         return lambda lanes: None
     match words:
         case ("tensormap::generic", "release", scope) if scope in _SCOPES:
-            return lambda lanes: orders.fenced(lanes, "release")
+            return lambda lanes: orders.fenced(lanes, "release", scope)
         case ("tensormap::generic", "acquire", scope) if scope in _SCOPES:
             if len(s.operands) != 2 or c.constant(s.operands[1]) != _MAP:
                 raise c.unsupported(f"a size other than {_MAP}")
-            return lambda lanes: orders.fenced(lanes, "acquire")
+            return lambda lanes: orders.fenced(lanes, "acquire", scope)
     raise c.unsupported(f"'.proxy.{text}'")

@@ -31,7 +31,7 @@ _SPACES = {"shared", "shared::cta", "shared::cluster"}
 
 
 class _Form:
-    """The words behind the first two: `space`, `relaxed`, and those that are asked for."""
+    """The words behind the first two: `space`, `relaxed`, `scope` (none is `.cta`), and those that are asked for."""
 
     def __init__(self, s: Statement, c: Coder, *known: str) -> None:
         words = s.words[2:]
@@ -43,6 +43,7 @@ class _Form:
         self.words = frozenset(words)
         self.space = next((w for w in words if w in _SPACES), "")
         self.relaxed = "relaxed" in words
+        self.scope = "cluster" if "cluster" in words else "cta"
 
     def barriers(self, c: Coder, operand: Operand, own: bool = False) -> Callable[[Lanes], np.ndarray]:
         return places.shared(c, operand, self.space, own=own, align=8)
@@ -117,7 +118,10 @@ def arrive(s: Statement, c: Coder) -> Step:
                     why="PTX ISA: otherwise the behaviour is undefined",
                 )
             states[lane] = barrier.phase | pending << PENDING
-            _arrived(orders.Relaxed(lanes) if form.relaxed else lanes, barrier, count, bytes, drop, times)
+            agent = lanes
+            if form.relaxed:
+                agent = orders.Relaxed(lanes, "cta" if int(found[lane]) >> places.RANK_AT == lanes.cta.rank else "cluster")
+            _arrived(agent, barrier, count, bytes, drop, times, form.scope)
         if told is not None:
             told(lanes, states)
 
@@ -132,13 +136,13 @@ def _alike(lanes: Lanes, found: np.ndarray, n: np.ndarray | None) -> bool:
     return bool((own == own[0]).all() and (n is None or len(set(n[lanes.active].tolist())) == 1))
 
 
-def _arrived(agent: Agent, barrier: Barrier, count: int, bytes: int, drop: bool, times: int) -> None:
+def _arrived(agent: Agent, barrier: Barrier, count: int, bytes: int, drop: bool, times: int, scope: str) -> None:
     """`times` lanes arrive, `count` each: at once where one phase takes them, else one after another."""
     if times > 1 and (times * count > barrier.pending or drop):
         for _ in range(times):
-            barrier.arrive(agent, count, bytes, drop)
+            barrier.arrive(agent, count, bytes, drop, scope=scope)
         return
-    barrier.arrive(agent, count * times, bytes * times, drop)
+    barrier.arrive(agent, count * times, bytes * times, drop, scope=scope)
 
 
 def expect(s: Statement, c: Coder) -> Step:
@@ -189,7 +193,7 @@ def wait(s: Statement, c: Coder) -> Step:
             barrier = lanes.barrier(int(found[first]))
             wanted = int(value[first])
             if over(lanes, barrier, wanted):
-                barrier.acquire(orders.Relaxed(lanes) if form.relaxed else lanes)
+                barrier.acquire(orders.Relaxed(lanes) if form.relaxed else lanes, form.scope)
                 to(lanes, np.ones(32, bool))
                 return None
             waits = [(barrier, wanted)]
@@ -199,7 +203,7 @@ def wait(s: Statement, c: Coder) -> Step:
             for lane, barrier, wanted in pairs:
                 passed[lane] = over(lanes, barrier, wanted)
                 if passed[lane]:
-                    barrier.acquire(orders.Relaxed(lanes) if form.relaxed else lanes)
+                    barrier.acquire(orders.Relaxed(lanes) if form.relaxed else lanes, form.scope, 1 << lane)
             if passed.any():
                 to(lanes, passed)
                 lanes.pause()

@@ -83,7 +83,7 @@ def load(s: Statement, c: Coder) -> Step:
             parts = [memory.read(agent, offsets(rows, first), width * CELL) for first, width in form.spans(column)]
             found.append((parts[0] if len(parts) == 1 else np.concatenate(parts, 1)).view(np.uint32))
 
-        job = lanes.start(None, work, f"tcgen05.ld of line {s.line}")
+        job = lanes.start(None, work, f"tcgen05.ld of line {s.line}", each=True)
         lanes.state("tcgen05.moves", Moves).loads.append(job)
         return lanes.wait(lambda: job.done, f"the tcgen05.ld of line {s.line}", after=lambda: to(lanes, _taken(form, found[0])))
 
@@ -106,7 +106,7 @@ def store(s: Statement, c: Coder) -> Step:
                 part = np.ascontiguousarray(given[:, n * width : (n + 1) * width])
                 memory.write(agent, offsets(rows, first), part.view(np.uint8))
 
-        job = lanes.start(None, work, f"tcgen05.st of line {s.line}")
+        job = lanes.start(None, work, f"tcgen05.st of line {s.line}", each=True)
         lanes.state("tcgen05.moves", Moves).stores.append(job)
 
     return step
