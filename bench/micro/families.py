@@ -23,6 +23,7 @@ MODULES = (
     "tensor_maps",
     "made_maps",
     "bulk",
+    "programs",
 )
 
 
