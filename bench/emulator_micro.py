@@ -192,11 +192,39 @@ def main() -> None:
         "host": {"processor": processor(), "cores": os.cpu_count(), "python": platform.python_version()},
         "versions": {"cake": cake_core.__version__, "numpy": np.__version__},
     }
-    args.out.write_text(written({"differ": sum(not r["ok"] for r in rows), "environment": environment}, "cases", map(json.dumps, rows)))
+    apart = [r for r in rows if not equal(r)]
+    head = {"differ": sum(not r["ok"] for r in rows), "environment": environment, "families": table(rows), "equal": equals(rows)}
+    args.out.write_text(written(head, "cases", map(json.dumps, apart)))
     kept = [json.dumps([m, case.name, d]) for m in args.module for case in listed(m)[::EACH] if (d := determined(case, gpu[case.name]))]
     args.out.with_stem(args.out.stem + "_sample").write_text(written({"environment": environment}, "cases", kept))
+    for family, told in table(rows).items():
+        print(f"{family}: {', '.join(f'{k} {v}' for k, v in told.items())}")
     print(f"{len(rows)} cases, {sum(r['ok'] for r in rows)} agree; wrote {args.out}")
     raise SystemExit(0 if all(r["ok"] for r in rows) else 1)
+
+
+def equal(row: dict) -> bool:
+    """Whether every bit of every output is the GPU's."""
+    return row["ok"] and not any(o["differ"] for o in row["outputs"].values())
+
+
+def equals(rows: list[dict]) -> dict[str, list[str]]:
+    """By family the forms whose every bit is the GPU's."""
+    found: dict[str, list[str]] = {}
+    for row in filter(equal, rows):
+        found.setdefault(row["family"], []).append(row["form"])
+    return found
+
+
+def table(rows: list[dict]) -> dict[str, dict[str, int]]:
+    """By family: cases, elements, cases equal in every bit, others within what the ISA leaves open, and those that are neither."""
+    found: dict[str, dict[str, int]] = {}
+    for row in rows:
+        told = found.setdefault(row["family"], dict.fromkeys(("cases", "elements", "equal", "admitted", "different"), 0))
+        told["cases"] += 1
+        told["elements"] += sum(o["elements"] for o in row.get("outputs", {}).values())
+        told["equal" if equal(row) else "admitted" if row["ok"] else "different"] += 1
+    return found
 
 
 def determined(case: Case, found: dict) -> dict[str, str]:
