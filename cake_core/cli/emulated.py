@@ -9,7 +9,7 @@ from pathlib import Path
 from cake_core.artifact import Manifest
 from cake_core.cli.build import write_one
 from cake_core.cli.host import registry
-from cake_core.diagnostics.model import CakeError, Diagnostic
+from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 from cake_core.source import Span
 
 
@@ -37,6 +37,7 @@ def run_emulated(
     manifest = read_manifest(folder)
     lines = _Lines(folder, file)
     fresh: list = []
+    beyond: set = set()
     recording = None
     if trace is not None:
         from cake_core.cli.tracing import Recording
@@ -45,7 +46,7 @@ def run_emulated(
     api = Api(
         registry().emulates,
         tuple(manifest.compute_capability),
-        lambda grid: fresh.extend(grid.findings),
+        lambda grid: (fresh.extend(grid.findings), beyond.update(grid.findings.beyond)),
         lambda: turns_of(schedule),
         watch=lambda: recording,
     )
@@ -61,6 +62,8 @@ def run_emulated(
     try:
         with driver.use(api):
             report = run_artifact(folder, companion, shapes, seed, text=True, trouble=trouble)
+        if beyond:
+            found.append(_more(len(beyond)))
         if recording is not None:
             write_one(recording.file(("schedule", schedule), *((k, v) for r in report.results[:1] for k, v in r.shape.items())), trace)
         return report
@@ -73,6 +76,11 @@ def run_emulated(
         raise CakeError(
             Diagnostic("emulate/unsupported", f"kernel.ptx can't be read: {error.why}", lines.span(error.line), why=lines.where(error.line))
         ) from None
+
+
+def _more(count: int) -> Diagnostic:
+    message = f"{count} more finding{'s' if count > 1 else ''} at lines of the PTX {'are' if count > 1 else 'is'} not shown"
+    return Diagnostic("emulate/more", message, severity=Severity.NOTE)
 
 
 class _Lines:

@@ -41,15 +41,17 @@ MOST = 20
 
 @dataclass(slots=True)
 class Findings:
-    """Each (code, line) once."""
+    """Each (code, line) once. `beyond`: those that are counted and not kept."""
 
     found: dict[tuple[str, int], Finding] = field(default_factory=dict)
+    beyond: set[tuple[str, int]] = field(default_factory=set)
 
     def add(self, finding: Finding) -> None:
         key = finding.code, finding.line
         if key in self.found:
             return
         if len(self.found) >= MOST:
+            self.beyond.add(key)
             return
         self.found[key] = finding
 

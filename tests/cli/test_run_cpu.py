@@ -71,6 +71,18 @@ def test_a_finding_stands_at_the_line_of_the_text(built, tmp_path):
     assert found["code"] == "emulate/unsupported" and "st.global.v2" in found["message"]
 
 
+def test_findings_that_are_not_kept_are_counted(built, tmp_path):
+    """Thirty reads of what nobody wrote, each at a line of its own: twenty are told, and how many more there are, in both forms."""
+    reads = "".join(f"\n  ld.shared.b32 %lost, [{1024 + 4 * n}];" for n in range(30))
+    made = edited(built, tmp_path, "  mov.u32 %r0, %tid.x;", f"  .shared .b8 lost[256];\n  .reg .b32 %lost;\n  mov.u32 %r0, %tid.x;{reads}")
+    shown = on_cpu(made, *SHAPE, "--json")
+    diagnostics = json.loads(shown.stdout)["diagnostics"]
+    assert [d["code"] for d in diagnostics].count("emulate/uninitialised") == 20
+    (more,) = [d for d in diagnostics if d["code"] == "emulate/more"]
+    assert more["message"].startswith("10 more findings") and more["severity"] == "note" and shown.exit_code == 1
+    assert "10 more findings" in on_cpu(made, *SHAPE).output
+
+
 def test_a_wrong_result_and_an_access_outside(built, tmp_path):
     made = edited(built, tmp_path, "  mov.u32 %r0, %tid.x;", "  mov.u32 %r0, %tid.x;\n  st.global.b32 [64], %r0;")
     result = on_cpu(made, *SHAPE, "--json")
