@@ -103,8 +103,13 @@ def anywhere(name: str) -> Act:
 
 
 def accessed(first: int, end: int) -> Act:
-    """The thread itself reads or writes these bytes of shared memory; compared like `used`."""
-    return used(THREADS, first, end)
+    """The thread itself reads or writes these bytes of shared memory at once; compared like `used`."""
+    return used(THREADS, first, end, aligned(first, end))
+
+
+def aligned(first: int, end: int, form: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The form of what one thread moves, whose address has to be a multiple of its size: as no text has it where it is none."""
+    return form if first % max(end - first, 1) == 0 else ("misaligned",)
 
 
 def met(number: int, threads: int, waits: bool = True) -> Act:

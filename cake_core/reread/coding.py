@@ -39,14 +39,14 @@ class Coder:
         known = self.reread(s.opcode)
         if known is None and (s.opcode.partition(".")[0] not in PLAIN or "async" in s.words):
             self.unread.setdefault(s.opcode, s.line)
-        if known is None:
-            return self._stores(s) or self._place(s) is not None
-        return known.read is not None and known.acts and (self.accesses or not known.accesses)
+        if known is not None and known.read is not None and known.acts and (self.accesses or not known.accesses):
+            return True
+        return self._place(s) is not None or known is None and self._stores(s)
 
     def _place(self, s: Statement) -> int | None:
-        """Which operand is the place of a thread's own access of its CTA's shared memory; None: it is none, or is not asked."""
+        """Which operand is the place of a thread's own access of shared memory; None: it is none, or is not asked."""
         words = s.words
-        if not self.accesses or words[0] not in ("ld", "st", "atom", "red") or not {"shared", "shared::cta"} & set(words):
+        if not self.accesses or words[0] not in ("ld", "st", "atom", "red") or not {"shared", "shared::cta", "shared::cluster"} & set(words):
             return None
         return 0 if words[0] in NO_RESULT else 1
 
@@ -116,7 +116,7 @@ class Coder:
                     self._name((a, b))
 
     def _instruction(self, s: Statement, operands: tuple[Operand, ...]) -> Callable[[Run], None]:
-        if (place := self._place(s)) is not None and self.reread(s.opcode) is None:
+        if (place := self._place(s)) is not None:
             return self._access(s, operands[place], self._plain(s, operands))
         return self._plain(s, operands)
 

@@ -205,4 +205,4 @@ def _reach(facts: Facts, t: Touch, base: int) -> Iterator[Act]:
     plan = facts.buffers[t.location.name]
     areas = in_buffer(plan, t.location.lo, t.box)
     for area in whole_rows(plan, areas) if areas is not None else (_slot(t),):
-        yield _touching(THREADS, area, base, t, ())
+        yield _touching(THREADS, area, base, t, ("aligned",))

@@ -24,7 +24,7 @@ from cake_core.machine.schedule import Schedule
 from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, tables_of, worlds
-from cake_core.ptx.acts import THREADS, Boxes, Reread, form_of, in_rank
+from cake_core.ptx.acts import Boxes, Reread, form_of, in_rank
 from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
 from cake_core.reread.coding import SPECIAL, coded
 from cake_core.reread.compare import Difference, compared
@@ -32,7 +32,7 @@ from cake_core.reread.expected import Turn, script, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launched import counted, launched
 from cake_core.reread.launches import launches
-from cake_core.reread.shares import Unshared, every, sampled, unshared
+from cake_core.reread.shares import Unshared, every, sampled, shared_out, unshared
 from cake_core.reread.talks import Talks, Unsaid
 from cake_core.reread.threads import COLUMNS, MAP, POINTER, Code, Run, Seen
 from cake_core.reread.words import Names
@@ -252,18 +252,18 @@ class _One:
             agents = [a for a in self.cluster.agents if (a.cta, _role(a)) == (cta, role) and instance in (None, a.instance)]
             if agents[0].role is not None or not self.facts.roles:
                 first = min(agents, key=lambda a: a.first)
-                acts = wanted(script(self.facts, first, self.base, registers), True, False)
-                if any(w.act.name == THREADS for w in acts):
+                acts = wanted(script(self.facts, first, self.base, registers), True, True)
+                if any(map(shared_out, acts)):
                     asked[role, instance], shown[role, instance] = acts, (agents, first.first, sum(a.warps for a in agents))
         some = self._seen({key: (*of, sampled(of[2])) for key, of in shown.items()})
         for key, acts in asked.items():
             (role, _), (agents, first, warps) = key, shown[key]
             seen, found = some[key], None
             if seen is not None:
-                found = unshared(self.facts, self.base, agents[0].cta, acts, seen, warps, False)
+                found = unshared(self.facts, self.base, acts, seen, warps, False)
             if seen is not None and found != []:
                 seen = self._seen({key: (*shown[key], every(warps))})[key]
-                found = None if seen is None else unshared(self.facts, self.base, agents[0].cta, acts, seen, warps, True)
+                found = None if seen is None else unshared(self.facts, self.base, acts, seen, warps, True)
             if found is None:
                 apart.add(role)
             elif found:
@@ -385,16 +385,19 @@ class _One:
 
     def _missed(self, agent: Agent, d: Unshared) -> Diagnostic:
         names, step = Names(self.facts, self.base), d.step
-        where = names.buffer(in_rank(self.base + d.byte, agent.cta))
+        where = names.buffer(d.byte)
         said = f"miss {where}, which its text accesses" if d.missed else f"access {where} too, which its text does not"
         return Diagnostic(
             "reread/missing" if d.missed else "reread/extra",
             f"the threads of '{agent.name}' together {said}",
             step.event.span if step is not None else self.lowered.lines[d.line - 1],
             role=agent.name if agent.role is not None else None,
-            why=f"at line {d.line} of the PTX: `{self.lowered.ptx.splitlines()[d.line - 1].strip()}`, all threads of an instance, for {self._sizes()}",
+            why=f"{self._line(d.line)}all threads of an instance, for {self._sizes()}",
             fix=REPORT,
         )
+
+    def _line(self, line: int | None) -> str:
+        return f"at line {line} of the PTX: `{self.lowered.ptx.splitlines()[line - 1].strip()}`, " if line is not None else ""
 
     def _sizes(self) -> str:
         return ", ".join(f"{n} = {v}" for n, v in self.world.scenario.params.items()) or "every launch"
@@ -409,8 +412,6 @@ class _One:
         who = f"warp {warp}, lane {lane}" + (f", CTA {agent.cta}" if self.facts.cluster > 1 else "")
         expected = names.said(d.wanted.act) if d.wanted is not None else "does nothing more"
         got = names.said(d.seen.act) if d.seen is not None else "does nothing more"
-        text = f": `{self.lowered.ptx.splitlines()[line - 1].strip()}`" if line is not None else ""
-        where = f"at line {line} of the PTX{text}, " if line is not None else ""
         resource = names.resource((d.wanted or d.seen).act)
         iteration = ", ".join(f"{n} = {v}" for n, v in zip(step.loops, step.iteration, strict=True)) if step is not None else ""
         return Diagnostic(
@@ -421,7 +422,7 @@ class _One:
             resource=resource[0] if resource else None,
             stage=resource[1] if resource else None,
             iteration=iteration or None,
-            why=f"{where}{who}, for {self._sizes()}",
+            why=f"{self._line(line)}{who}, for {self._sizes()}",
             fix=REPORT,
             related=(Related("its text says it here", span),) if span is not None and place is not None and span != place else (),
         )

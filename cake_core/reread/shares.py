@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from cake_core.facts.schema import Access, Facts
 from cake_core.ir.places import names
-from cake_core.machine.steps import Step
-from cake_core.ptx.acts import THREADS, in_rank
+from cake_core.machine.steps import Do, Step
+from cake_core.ptx.acts import THREADS, USES, in_rank
 from cake_core.reread.areas import Area, in_buffer
 from cake_core.reread.compare import between
 from cake_core.reread.expected import Wanted
 from cake_core.reread.threads import Seen
 
 LANES = 32
-#: Warp of the instance, lane.
+#: Warp of the instance, lane; the leading one; line, and how often it was executed before.
 Thread = tuple[int, int]
+FIRST = (0, 0)
+Key = tuple[int, int]
 #: Bytes that a swizzle moves in one piece, and the lowest bit of an address that says where to (cuTensorMapEncodeTiled; PTX ISA, swizzling modes).
 PIECE, FROM = 16, 7
 
@@ -33,14 +35,14 @@ class Unshared(NamedTuple):
     """A statement whose bytes are not those that its threads touch: the first one that is `missed`, or is touched beside them."""
 
     step: Step | None
-    line: int
+    line: int | None
     byte: int
     missed: bool
 
 
 def sampled(warps: int) -> tuple[Thread, ...]:
     """Threads that are run for all: the first, those of one bit more, and two that have many."""
-    return ((0, 0), *_bits(warps), (0, LANES - 1), (warps - 1, 0), (warps - 1, LANES - 1))
+    return (FIRST, *_bits(warps), (0, LANES - 1), (warps - 1, 0), (warps - 1, LANES - 1))
 
 
 def _bits(warps: int) -> list[Thread]:
@@ -51,64 +53,76 @@ def every(warps: int) -> tuple[Thread, ...]:
     return tuple((w, lane) for w in range(warps) for lane in range(LANES))
 
 
-def unshared(
-    facts: Facts, base: int, rank: int, wanted: list[Wanted], seen: Mapping[Thread, list[Seen]], warps: int, all_: bool
-) -> list[Unshared] | None:
-    """What differs, in order. `wanted` of a thread of the instance that leads nothing, in the CTA of `rank`; `seen` of those that were run, all of them or
-    those of `sampled`. What is touched between the same two other acts is compared. None: places don't grow as they would have to."""
-    touched: dict[tuple[int, int], dict[Thread, tuple[int, int]]] = defaultdict(dict)
+def unshared(facts: Facts, base: int, wanted: list[Wanted], seen: Mapping[Thread, list[Seen]], warps: int, all_: bool) -> list[Unshared] | None:
+    """What differs, in order. `wanted` of the leading thread of the instance; `seen` of those that were run, all of them or those of `sampled`. What is touched
+    between the same two other acts of that thread is compared. None: places don't grow as they would have to."""
+    names = {w.act.name for w in wanted if shared_out(w)}
+    touched: dict[Key, dict[Thread, tuple[int, int]]] = defaultdict(dict)
     for thread, acts in seen.items():
-        for key, place in _keyed(acts):
+        for key, place in _keyed(acts, names):
             touched[key][thread] = place
-    leads_nothing = seen[0, LANES - 1]
-    keys = iter([key for key, _ in _keyed(leads_nothing)])
-    ours, theirs = list(between(wanted)), list(between(leads_nothing))
+    ours, theirs, keys = list(between(wanted)), list(between(seen[FIRST])), iter([key for key, _ in _keyed(seen[FIRST], names)])
     if len(ours) != len(theirs):
         return None
-    out, zero = [], in_rank(base, rank)
+    stretches = []
     for want, got in zip(ours, theirs, strict=True):
-        here = [next(keys) for s in got if s.act.name == THREADS]
-        steps = list({id(w.step): w.step for w in want if w.act.name == THREADS}.values())
-        named = [_named(facts, step, rank) for step in steps]
-        if not here or None in named:
-            continue
-        asked = _merged((a + zero, b + zero) for areas in named for a, b in areas)
-        starts = sorted({t.location.lo + zero for step in steps for t in step.a if t.location.memory == "shared"})
-        runs = _direct(touched[k] for k in here) if all_ else _followed([touched[k] for k in here], starts, warps)
+        steps, here = defaultdict(dict), defaultdict(list)
+        for w in want:
+            if shared_out(w):
+                steps[w.act.name][id(w.step)] = w.step
+        for s in got:
+            if s.act.name in names:
+                here[s.act.name].append(next(keys))
+        stretches += [(list(steps[name].values()), here[name]) for name in steps.keys() | here.keys()]
+    followed = {step.event.op for steps, here in stretches if here for step in steps}
+    out = []
+    for steps, here in stretches:
+        if not here and not any(step.event.op in followed for step in steps):
+            continue  # by instructions of which no plugin says where they go
+        asked, starts, open_ = _named(facts, base, steps)
+        if any(lo < end and first < hi for lo, hi in open_ for first, end in asked):
+            continue  # two buffers in the same bytes, or a slot that several statements name
+        parts = [touched[k] for k in here if not any(lo <= touched[k][FIRST][0] < hi for lo, hi in open_)]
+        runs = _direct(parts) if all_ else _followed(parts, starts, warps)
         if runs is None:
             return None
         if (difference := _first(asked, runs)) is not None:
-            byte, missed = difference
-            out.append(Unshared(steps[0] if steps else None, here[0][0], byte - zero, missed))
+            out.append(Unshared(steps[0] if steps else None, here[0][0] if here else None, *difference))
     return out
 
 
-def _keyed(acts: list[Seen]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def shared_out(w: Wanted) -> bool:
+    """Whether threads share what an act touches: their own accesses, and copies that each of them starts."""
+    return w.act.name == THREADS or w.step is not None and w.step.do is Do.GROUP and not w.exact and bool(w.act.parts)
+
+
+def _keyed(acts: list[Seen], names: Container[str]) -> Iterator[tuple[Key, tuple[int, int]]]:
     """Accesses of a thread by line and turn: what all threads have alike."""
     turn: dict[int, int] = defaultdict(int)
     for act, line in acts:
-        if act.name == THREADS:
+        if act.name in names and act.what == USES:
             yield (line, turn[line]), act.parts[0][1:]
             turn[line] += 1
 
 
-def _named(facts: Facts, step: Step, rank: int) -> tuple[tuple[int, int], ...] | None:
-    """The runs of bytes of the plan that a statement names; None where another CTA's are among them, or those of a warp by its number: one agent stands for
-    several warps."""
-    regions = [a.region for a in step.event.acts if isinstance(a, Access)]
-    if any(n.id == "warp" for r in regions for n in names((r.slot, tuple(x.lo for x in r.box)))):
-        return None
-    out: list[tuple[int, int]] = []
-    for t in step.a:
-        if t.location.memory != "shared":
-            continue
-        plan = facts.buffers[t.location.name]
-        areas = in_buffer(plan, t.location.lo, t.box)
-        if areas is None or t.location.cta != rank:
-            return None
-        for area in areas:
-            out += _swizzled(plan.swizzle, area)
-    return tuple(out)
+def _named(facts: Facts, base: int, steps: list[Step]) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
+    """The runs of bytes that statements name, where their slots start, and slots of which that is not known: one agent stands for several warps, so it is not
+    where a warp goes by its number."""
+    out, starts, open_ = [], set(), set()
+    for step in steps:
+        regions = [a.region for a in step.event.acts if isinstance(a, Access)]
+        by_number = any(n.id == "warp" for r in regions for n in names((r.slot, tuple(x.lo for x in r.box))))
+        for t in step.a:
+            if t.location.memory != "shared":
+                continue
+            plan, zero = facts.buffers[t.location.name], in_rank(base, t.location.cta)
+            areas = None if by_number else in_buffer(plan, t.location.lo, t.box)
+            starts.add(zero + t.location.lo)
+            if areas is None:
+                open_.add((zero + t.location.lo, zero + t.location.hi))
+            else:
+                out += [(zero + lo, zero + hi) for area in areas for lo, hi in _swizzled(plan.swizzle, area)]
+    return _merged(out), sorted(starts), sorted(open_)
 
 
 @lru_cache(256)
@@ -135,9 +149,7 @@ def _followed(touched: Iterable[Mapping[Thread, tuple[int, int]]], starts: list[
     start of their slot, one of `starts`: there no sum carries into the bits of a swizzle."""
     grouped: dict[int, list[tuple[int, tuple[tuple[Thread, int], ...]]]] = defaultdict(list)
     for by in touched:
-        if (0, 0) not in by:
-            return None
-        first, end = by[0, 0]
+        first, end = by[FIRST]
         start = starts[max(bisect_right(starts, first) - 1, 0)] if starts else 0
         grouped[start].append((end - first, tuple((t, place - start) for t, (place, _) in by.items())))
     out: list[tuple[int, int]] = []
@@ -161,7 +173,7 @@ def _pattern(patterns: tuple[tuple[int, tuple[tuple[Thread, int], ...]], ...], w
 
 def _grown(at: Mapping[Thread, int], grows: Callable[[int, int], int], warps: int) -> list[int] | None:
     """The places of all threads that have one; None where those that were run are elsewhere than their bits say."""
-    first = at[0, 0]
+    first = at[FIRST]
     steps = {bit: at[bit] ^ first if grows is _xor else at[bit] - first for bit in _bits(warps) if bit in at}
 
     def place(thread: Thread) -> int | None:

@@ -53,7 +53,9 @@ class Names:
                 where = f"columns {column} .. {column + width} of lanes {lane} .. {lane + rows} of tensor memory"
                 return f"{verb} {where}{act.name.removeprefix(how)}{form}{self._of(first)}"
         end = f" up to byte {(end & (1 << WINDOW) - 1) - self.base} of the plan"
-        return f"accesses {self.buffer(first)}{end}" if act.name == THREADS else f"gives '{act.name}' {self.buffer(first)}{end}{form}"
+        if act.name == THREADS and act.form != ("misaligned",):
+            form = ""
+        return f"accesses {self.buffer(first)}{end}{form}" if act.name == THREADS else f"gives '{act.name}' {self.buffer(first)}{end}{form}"
 
     def _of(self, address: int) -> str:
         return f" of CTA {rank_of(address)}" if self.facts.cluster > 1 else ""

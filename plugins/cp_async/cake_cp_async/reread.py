@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, used
+from cake_core.ptx.acts import Act, Moment, Reread, aligned, committed, drained, used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "cp_async"  # the cp.async-group of the executing thread
@@ -11,8 +11,8 @@ QUEUE = "cp_async"  # the cp.async-group of the executing thread
 def _copy(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`[dst], [src], cp-size ..`: what is not read is filled."""
     to, _, size = s.operands[:3]
-    first = at.shared(to)
-    return (used(QUEUE, first, first + at.value(size)),)
+    first, count = at.shared(to), at.value(size)
+    return (used(QUEUE, first, first + count, aligned(first, first + count)),)
 
 
 REREADS = (

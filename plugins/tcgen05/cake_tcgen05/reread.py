@@ -3,7 +3,7 @@ tensor memory they touch is in `reach.py`."""
 
 from __future__ import annotations
 
-from cake_core.ptx.acts import READ, WRITTEN, Act, Moment, Reread, drained, engine_arrived, fenced, freed, in_rank, reserved
+from cake_core.ptx.acts import READ, WRITTEN, Act, Moment, Reread, accessed, drained, engine_arrived, fenced, freed, in_rank, reserved
 from cake_core.ptx.reader import Statement
 from cake_tcgen05.reach import ENGINE, copied, moved, product
 
@@ -21,7 +21,7 @@ def _take(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`[dst], nCols`: the address of the columns is written to dst."""
     to, amount = s.operands
     at.keep(to, at.value(amount))
-    return (reserved(at.value(amount)),)
+    return (accessed(at.shared(to), at.shared(to) + 4), reserved(at.value(amount)))
 
 
 REREADS = (

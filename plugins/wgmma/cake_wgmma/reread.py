@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, in_rank, rows_used
+from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, in_rank, rows_used, used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "wgmma"  # the wgmma-group of the executing threads
@@ -24,6 +24,8 @@ def _product(s: Statement, at: Moment) -> tuple[Act, ...]:
     operands = s.operands
     a, b, turned = operands[1], operands[2], operands[6:]
     columns, kinds = _shape(s.opcode)
+    if operands[4:6] != (1, 1):  # factors are negated, or the number is none of the two that there are
+        return (used(QUEUE, 0, 16, form_of(f"factors times {operands[4:6]}")),)
     found = _matrix(at.value(b), at.rank, kinds[1], columns, bool(turned and turned[-1]))
     return found if not isinstance(a, str) else (*_matrix(at.value(a), at.rank, kinds[0], BLOCK, bool(turned and turned[0])), *found)
 
