@@ -1,13 +1,9 @@
-"""PTX made into closures, once a kernel: blocks of steps, and how one goes on behind each.
-
-A block ends at a label, a branch, and on both sides of an instruction that may wait, so that lanes always stop at the start of a block.
-"""
+"""One instruction made into a closure: operands of PTX as rows of registers, immediates and addresses."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +12,9 @@ from cake_core.emulate import layout
 from cake_core.emulate.immediates import constant
 from cake_core.emulate.outcome import Unsupported
 from cake_core.emulate.special import SPECIAL
-from cake_core.emulate.tables import indexed
 from cake_core.emulate.together import together
 from cake_core.ptx.emulated import LANES, TYPES, WINDOWS, Emulated, Step
-from cake_core.ptx.reader import At, Entry, Mark, Operand, PtxSyntaxError, Statement, Sum
+from cake_core.ptx.reader import At, Entry, Operand, PtxSyntaxError, Statement, Sum
 
 if TYPE_CHECKING:
     from cake_core.emulate.warps import Lanes
@@ -29,39 +24,9 @@ VIEWS = tuple(dict.fromkeys(TYPES.values()))
 VIEW = {name: n for n, name in enumerate(VIEWS)}
 
 
-@dataclass(slots=True)
-class Block:
-    """`steps`: (line, step) in order. `waits`: its only step may wait. Behind them: `taken` where `guard` (row of a predicate) holds, `negated` where it
-    does not, else `next`; -1 ends the lanes. `line`: of the branch."""
-
-    steps: list[tuple[int, Step]] = field(default_factory=list)
-    waits: bool = False
-    guard: int | None = None
-    negated: bool = False
-    taken: int | None = None
-    next: int = -1
-    line: int = 0
-
-
-@dataclass(slots=True)
-class Code:
-    """`rows`: registers of each width; predicates stand under 0. `params`: where each parameter lies; `local_bytes`: of each thread's own memory."""
-
-    blocks: list[Block]
-    rows: dict[int, int]
-    views: frozenset[int]
-    params: dict[str, int]
-    param_bytes: int
-    threads: tuple[int, int, int] | None
-    orders: frozenset[str] = frozenset()  # kinds of memory that the kernel has fences for
-    local_bytes: int = 0
-
-
-END = -1
-
-
 class Coder:
-    """Makes one kernel's code. Implements `ptx.emulated.Coder` for the statement that is being made."""
+    """Makes one kernel's code, or a function's: `rows` are the registers of both, by width. Implements `ptx.emulated.Coder` for the statement that is being
+    made."""
 
     def __init__(
         self,
@@ -70,9 +35,13 @@ class Coder:
         symbols: Mapping[str, int],
         variables: Mapping[str, int],
         earlier: Coder | None = None,
+        rows: dict[int, int] | None = None,
     ) -> None:
         self.entry, self.emulates, self.symbols, self.variables = entry, emulates, symbols, variables
-        self.places, self.rows, self.refused = layout.registers(entry)  # register: (width, row)
+        self.function, self.rows = rows is not None, {} if rows is None else rows
+        before = dict(self.rows)
+        self.places, self.refused = layout.registers(entry, self.rows)  # register: (width, row)
+        self.own = {w: slice(before.get(w, 0), n) for w, n in self.rows.items() if n > before.get(w, 0)}
         self.params, self.param_bytes = layout.params(entry)
         self.locals, self.local_bytes = layout.locals_of(entry)
         self.views: set[int] = set()
@@ -95,6 +64,10 @@ class Coder:
 
     def constant(self, operand: Operand) -> int | None:
         return operand if isinstance(operand, int) else None
+
+    def parameter(self, operand: Operand) -> str:
+        base = operand.base if isinstance(operand, At) else operand
+        return "local" if self.function or base in self.locals else "param"
 
     def orders(self, kind: str) -> None:
         self.fenced.add(kind)
@@ -285,6 +258,9 @@ class Coder:
 
     def _symbol(self, name: str) -> Callable[[Lanes], np.ndarray]:
         """A variable's address: in the CTA's shared memory, of the module, or of a parameter or a thread's own in its space."""
+        if self.function and name in self.locals:
+            offset = self.locals[name]
+            return lambda lanes: np.full(LANES, lanes.base + offset, np.uint64)
         fixed = next((places[name] for places in (self.params, self.locals, self.variables) if name in places), None)
         if fixed is not None:
             value = np.full(LANES, fixed, np.uint64)
@@ -350,69 +326,3 @@ def _index(rows: list[int]):
     if rows == list(range(rows[0], rows[0] + len(rows))):
         return slice(rows[0], rows[0] + len(rows))
     return np.array(rows)
-
-
-# --- blocks ------------------------------------------------------------------------------------------------------------
-
-
-def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], variables: Mapping[str, int]) -> Code:
-    """The code of a kernel. `symbols`: offset of each shared variable; `variables`: address of each of the module's. Raises Unsupported, and
-    PtxSyntaxError."""
-    coder = Coder(entry, emulates, symbols, variables)
-    made = _made(entry, coder)
-    return _made(entry, Coder(entry, emulates, symbols, variables, coder)) if coder.held else made
-
-
-def _made(entry: Entry, coder: Coder) -> Code:
-    blocks: list[Block] = [Block()]
-    labels: dict[str, int] = {}
-    jumps: list[tuple[int, str, int]] = []
-    tables = {s.name: s.targets for s in entry.body if isinstance(s, Mark) and s.targets}
-
-    def begin() -> None:
-        if blocks[-1].steps or blocks[-1].taken is not None or blocks[-1].waits:
-            blocks[-1].next = len(blocks)
-            blocks.append(Block())
-
-    for s in entry.body:
-        if isinstance(s, Mark):
-            begin()
-            labels[s.name] = len(blocks) - 1
-            continue
-        match s.words[0]:
-            case "bra":
-                block = blocks[-1]
-                block.guard = None if s.guard is None else coder.places[s.guard][1]
-                block.negated, block.line = s.negated, s.line
-                block.taken = END  # until labels are known
-                jumps.append((len(blocks) - 1, s.text.strip(), s.line))
-                begin()
-            case "brx":
-                row, tries, outside = indexed(s, coder, tables)
-                for label, step in tries:
-                    blocks[-1].steps.append((s.line, step))
-                    blocks[-1].guard, blocks[-1].taken, blocks[-1].line = row, END, s.line
-                    jumps.append((len(blocks) - 1, label, s.line))
-                    begin()
-                blocks[-1].steps.append((s.line, outside))
-            case "ret" | "exit":
-                block = blocks[-1]
-                block.guard = None if s.guard is None else coder.places[s.guard][1]
-                block.negated, block.line, block.taken = s.negated, s.line, END
-                begin()
-            case _:
-                step, waits = coder.step(s)
-                if waits:
-                    begin()
-                    blocks[-1].waits = True
-                blocks[-1].steps.append((s.line, step))
-                if waits:
-                    begin()
-    blocks[-1].next = END
-    for number, label, line in jumps:
-        if label not in labels:
-            raise Unsupported(line, "bra", f"there is no label '{label}'")
-        blocks[number].taken = labels[label]
-    coder._view("bool")
-    views, fenced = frozenset(coder.views), frozenset(coder.fenced)
-    return Code(blocks, coder.rows, views, coder.params, coder.param_bytes, entry.block, fenced, coder.local_bytes)

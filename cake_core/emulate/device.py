@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cake_core.emulate.code import Code, compiled
+from cake_core.emulate.blocks import Code, compiled
 from cake_core.emulate.grid import MOST, SHARED_AT, Grid
 from cake_core.emulate.layout import refuse_excess
 from cake_core.emulate.memory import Memory
@@ -154,7 +154,8 @@ class Program:
             raise
         except Exception as error:  # a plugin's function that fails at what it is given
             line = grid.now.line if grid.now is not None else 0
-            opcode = next((s.opcode for s in self.entry.body if isinstance(s, Statement) and s.line == line), "?")
+            bodies = self.entry.body, *(f.code.body for f in self.entry.functions)
+            opcode = next((s.opcode for body in bodies for s in body if isinstance(s, Statement) and s.line == line), "?")
             raise Unsupported(line, opcode, f"its execution fails: {type(error).__name__}: {error}") from error
         return grid
 

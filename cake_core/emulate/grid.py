@@ -11,8 +11,8 @@ import numpy as np
 
 from cake_core.emulate.agents import Agent, JobAgent
 from cake_core.emulate.barriers import Meeting, PhaseBarrier
+from cake_core.emulate.blocks import Code
 from cake_core.emulate.clocks import Clock, Vector
-from cake_core.emulate.code import Code
 from cake_core.emulate.memory import Memory
 from cake_core.emulate.outcome import Fault, Finding, Findings
 from cake_core.emulate.races import OBJECT

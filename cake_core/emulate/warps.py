@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cake_core.emulate import calls
 from cake_core.emulate.agents import Agent
+from cake_core.emulate.calls import END
 from cake_core.emulate.clocks import Clock, Vector
-from cake_core.emulate.code import VIEWS, Code
+from cake_core.emulate.code import VIEWS
 from cake_core.emulate.memory import Memory
 from cake_core.ptx.emulated import LANES, RANK_AT, WINDOWS
 
 if TYPE_CHECKING:
     from cake_core.emulate.barriers import PhaseBarrier
+    from cake_core.emulate.blocks import Code
     from cake_core.emulate.grid import Cta, Job
 
 _NUMBERS = np.arange(LANES)
@@ -78,14 +81,15 @@ def _mask(active: np.ndarray) -> int:
 
 class Lanes(Agent):
     """Lanes that execute together: `block` is where they are. `group`: all of them as bits, also those that a guard keeps from the instruction that the
-    active ones execute. Implements `ptx.emulated.Lanes`."""
+    active ones execute. `frames`: the calls that they are in, `base`: where their frame of local memory starts. Implements `ptx.emulated.Lanes`."""
 
-    __slots__ = ("active", "banks", "block", "first", "full", "group", "own", "paused", "rows", "waiting", "warp")
+    __slots__ = ("active", "banks", "base", "block", "first", "frames", "full", "group", "own", "paused", "rows", "waiting", "warp")
 
     def __init__(self, own: Warp, active: np.ndarray) -> None:
         super().__init__(own.cta, own.clock)
         self.own, self.warp, self.banks, self.rows = own, own.number, own.banks, own.rows
         self.block, self.waiting, self.paused = 0, None, False
+        self.frames, self.base = (), 0
         self.regroup(active)
 
     def regroup(self, active: np.ndarray) -> None:
@@ -349,6 +353,9 @@ class Lanes(Agent):
                     self._waited(waiting)
                 self._go(blocks, blocks[self.block])
         while budget > 0:
+            if self.block < END:
+                calls.go(self)
+                continue
             if self.block < 0:
                 own.splits.remove(self)
                 self.cta.end(self.clock.id, self.group)
@@ -393,7 +400,12 @@ class Lanes(Agent):
     def _joins(self) -> bool:
         """Where other lanes of the warp stand at the same block they go on together; these are gone then."""
         for other in self.own.splits:
-            if other is not self and other.block == self.block and (other.waiting is None or other.waiting.after is None):
+            if (
+                other is not self
+                and other.block == self.block
+                and (other.waiting is None or other.waiting.after is None)
+                and calls.alike(other, self)
+            ):
                 other.regroup(other.active | self.active)
                 other.waiting, other.paused = None, other.paused and self.paused
                 self.own.splits.remove(self)
@@ -417,7 +429,7 @@ class Lanes(Agent):
             self.block = b.taken
             return
         other = Lanes(self.own, rest)
-        other.block, other.line = b.next, self.line
+        other.block, other.line, other.frames, other.base = b.next, self.line, self.frames, self.base
         self.own.splits.append(other)
         self.regroup(chosen)
         self.block = b.taken

@@ -92,6 +92,9 @@ class Coder(Protocol):
         """`[base + offset]`, or an operand that is an address: uint64 a lane. Coordinates of a tensor map are the operand's own. `generic`: the
         instruction names no space, so that a variable's name stands for its generic address."""
 
+    def parameter(self, operand: Operand) -> str:
+        """The space in which a parameter of this address lies: `param` of the kernel's, `local` of a function's and of a call's."""
+
     def constant(self, operand: Operand) -> int | None:
         """An immediate's value; None of anything else."""
 

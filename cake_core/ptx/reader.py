@@ -4,8 +4,9 @@ It knows how statements are written (PTX ISA, Syntax: Statements, Identifiers, C
 word with dots. Operands are read when they are asked for, since most of a kernel moves floats about.
 
 Names are those of the text, made one for the whole entry: a register that a block inside of the body declares, or that has no %, is `%name$1`, and a
-label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over, and so are functions. A call is a
-statement whose operands are a text only, since parentheses are no operand; parameters of calls, declared in a body, are variables of the thread.
+label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over. Functions are read that an entry may call. A
+call is a statement whose operands are a text only, since parentheses are no operand (`called`); parameters of calls, declared in a body, are variables of
+the thread.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Entry:
     """One `.entry`. `params`: names and types in order; `symbols`: names outside of it, with their alignment; `threads`: of a CTA, where
     `.reqntid` says so; `directives` in front of its body, as written. `registers`: (type, name, count) as declared, count None of a single
     one; `shared`: (name, alignment, bytes) of variables, bytes None where the launch gives them; `sizes`: (alignment, bytes) of each parameter;
-    `variables`: those of the spaces global, const and local, of the module and of the body."""
+    `variables`: those of the spaces global, const and local, of the module and of the body; `functions`: those with a body that it may call."""
 
     name: str
     params: tuple[tuple[str, str], ...]
@@ -95,6 +96,7 @@ class Entry:
     shared: tuple[tuple[str, int, int | None], ...] = ()
     sizes: dict[str, tuple[int, int]] = field(default_factory=dict)
     variables: tuple[Variable, ...] = ()
+    functions: tuple[Function, ...] = field(default=(), repr=False)
 
     @property
     def block(self) -> tuple[int, int, int] | None:
@@ -111,6 +113,25 @@ class Entry:
         return None if self.block is None else self.block[0] * self.block[1] * self.block[2]
 
 
+@frozen
+class Function:
+    """One `.func`. `results`, `formals`: its parameters in order, of the space `param` or `reg`; `code`: its body as an entry's, whose local variables and
+    registers these are too."""
+
+    name: str
+    results: tuple[Variable, ...]
+    formals: tuple[Variable, ...]
+    code: Entry
+
+
+def called(text: str) -> tuple[tuple[Operand, ...], str, tuple[Operand, ...]]:
+    """Of a call's operands: what takes results, the function's name or the register that holds its address, and what is passed. Raises ValueError."""
+    found = _CALL.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"'{text}' calls nothing")
+    return operands_of((found[1] or "").strip()), found[2], operands_of((found[3] or "").strip())
+
+
 _REGISTER = re.compile(r"%[\w$]+(?:\.[xyzw])?")
 _BRACES = re.compile(r"\{[^}]*\}")
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -118,6 +139,8 @@ _STATEMENT = re.compile(r"\s*(?:@\s*(!?)\s*(%?[\w$]+)\s+)?([a-z]\w*(?:(?:\.|::)\
 _MARK = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _DIRECTIVE = re.compile(r"\.(\w+)")
 _HEAD = re.compile(r"\s+([\w$]+)\s*(?:\(([^()]*(?:\([^()]*\)[^()]*)*)\))?\s*([^;{]*)([;{])")
+_FUNCTION = re.compile(r"\s*(?:\(([^()]*)\))?\s*([\w$]+)\s*(?:\(([^()]*)\))?\s*([^;{]*)([;{])")
+_CALL = re.compile(r"(?:\(([^()]*)\)\s*,\s*)?(%?[\w$]+)\s*(?:,\s*\(([^()]*)\)\s*)?(?:,\s*[\w$]+\s*)?")
 _SPACE = re.compile(r"\s*")
 _BRACE = re.compile(r"[{}]")
 #: Directives that end with their line, and that are read over.
@@ -157,12 +180,13 @@ class _Scope:
 
 class _Module:
     """A text without its comments. `names`: of its entries; `found`: line, name, parameters, directives, place and body of those that are asked for;
-    `variables`: outside of entries."""
+    `variables`: outside of entries; `functions`: results, formals and place of the body, by name."""
 
     def __init__(self, text: str) -> None:
         self.names: list[str] = []
         self.found: list[tuple] = []
         self.variables: list[Variable] = []
+        self.functions: dict[str, tuple[str, str, int]] = {}
         if "//" in text or "/*" in text:
             text = _COMMENT.sub(lambda m: m[0] if m[0][0] == '"' else "\n" * m[0].count("\n") or " ", text)
         self.text = text
@@ -226,8 +250,13 @@ class _Module:
             elif word == "section":
                 at = self.past(text.find("{", start))
             elif word == "func":
-                brace, semicolon = text.find("{", start), text.find(";", start)
-                at = self.past(brace) if 0 <= brace < semicolon or semicolon < 0 else semicolon + 1
+                head = _FUNCTION.match(text, start)
+                if head is None:
+                    raise self.fails(at, "a function without a body")
+                at = head.end()
+                if head[5] == "{":
+                    self.functions[head[2]] = head[1] or "", head[3] or "", at
+                    at = self.past(at - 1)
             elif word in ("pragma", "alias", "tex"):
                 at = self.to(";", start)
             else:
@@ -243,6 +272,8 @@ class _Module:
                 raise self.fails(at, str(error)) from None
             given.append((one.name, one.type))
             sizes[one.name] = (one.align, one.size or 0)
+        functions = self._called(body)
+        own = [*own, *(v for f in functions for v in f.code.variables if v.space == "shared")]
         directives = tuple(" ".join(d.split()) for d in re.findall(r"\.\w+[^.]*", head))
         all_ = [*self.variables, *own]
         return Entry(
@@ -255,7 +286,42 @@ class _Module:
             tuple((v.name, v.align, v.size) for v in all_ if v.space == "shared"),
             sizes,
             tuple(v for v in all_ if v.space != "shared"),
+            functions,
         )
+
+    def _called(self, body: list[Statement | Mark]) -> tuple[Function, ...]:
+        """Functions that a body may call, and those that they may. One whose text is not read stays out: it is refused where it is called."""
+        found: dict[str, Function | None] = {}
+        left = _calls(body)
+        while left:
+            name = left.pop()
+            if name in found or name not in self.functions:
+                continue
+            try:
+                found[name] = self._function(name)
+            except PtxSyntaxError:
+                found[name] = None
+                continue
+            left += _calls(found[name].code.body)
+        return tuple(f for f in found.values() if f is not None)
+
+    def _function(self, name: str) -> Function:
+        results, formals, at = self.functions[name]
+        registers, own, body, _ = self._body(at)
+        sides = []
+        for side in (results, formals):
+            made = []
+            for part in side.split(",") if side.strip() else []:
+                space, rest = (part.strip().removeprefix(".").split(None, 1) + [""])[:2]
+                try:
+                    made.append(declared.variable(space, rest))
+                except ValueError as error:
+                    raise self.fails(at, str(error)) from None
+            sides.append(tuple(made))
+        all_ = [*sides[0], *sides[1]]
+        registers += [(v.type, v.name, None) for v in all_ if v.space == "reg"]
+        own += [Variable("local", v.name, v.type, v.align, v.size) for v in all_ if v.space == "param"]
+        return Function(name, *sides, Entry(name, (), {}, (), tuple(body), tuple(registers), variables=tuple(own)))
 
     # --- the body
 
@@ -323,7 +389,11 @@ class _Module:
                 variables.append(declared.variable(word, inside))
             elif word == "param":
                 one = declared.variable("local", inside)
-                if not any(v.name == one.name and v.size == one.size for v in variables):  # each call has a `param0`
+                for n, v in enumerate(variables):  # each call has a `param0`: one place that is large enough for all
+                    if v.name == one.name:
+                        variables[n] = Variable("local", v.name, v.type, max(v.align, one.align), max(v.size or 0, one.size or 0))
+                        break
+                else:
                     variables.append(one)
             elif word not in ("pragma", "branchtargets", "callprototype", "calltargets"):
                 raise ValueError(f"'.{word}' is not read in a body")
@@ -356,4 +426,24 @@ class _Module:
                 body[n] = Mark(item.line, item.name, tuple(scope.labels.get(t, t) for t in item.targets))
 
 
-__all__ = ["At", "Entry", "Group", "Mark", "Operand", "Pair", "PtxSyntaxError", "Statement", "Sum", "entries", "operands_of", "read"]
+def _calls(body: list[Statement | Mark] | tuple[Statement | Mark, ...]) -> list[str]:
+    found = [_CALL.fullmatch(s.text.strip()) for s in body if isinstance(s, Statement) and s.words[0] == "call"]
+    return [m[2] for m in found if m is not None]
+
+
+__all__ = [
+    "At",
+    "Entry",
+    "Function",
+    "Group",
+    "Mark",
+    "Operand",
+    "Pair",
+    "PtxSyntaxError",
+    "Statement",
+    "Sum",
+    "called",
+    "entries",
+    "operands_of",
+    "read",
+]

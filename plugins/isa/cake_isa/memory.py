@@ -26,9 +26,7 @@ def _form(s: Statement, c: Coder, sems: tuple[str, ...]) -> tuple[str, str, str,
     scope = w.one(*SCOPES)
     if sem not in ("", "weak", "volatile", "mmio", *sems) or bool(scope) != (sem in ("relaxed", "acquire", "release", "mmio")):
         raise c.unsupported(f"'{s.opcode}'")
-    space = w.one(*SPACES).partition("::")[0] or "generic"
-    if w.one("param::func"):
-        raise c.unsupported("parameters of functions")
+    space = w.one(*SPACES).partition("::")[0] or ("local" if w.one("param::func") else "generic")
     w.flag("nc"), w.one("ca", "cg", "cs", "lu", "cv", "wb", "wt")
     while w.starting("L1::", "L2::"):
         pass
@@ -48,6 +46,8 @@ def ld(s: Statement, c: Coder) -> Step:
     """PTX ISA, ld: into a wider register extended by sign or zeros; a vector is aligned to its whole size."""
     space, order, scope, count, kind = _form(s, c, ("relaxed", "acquire"))
     d, a, *_ = s.operands  # behind them at most a cache policy
+    if space == "param":
+        space = c.parameter(a)
     items = d.items if isinstance(d, Group) else (d,)
     if kind == "b128":
         items, kind = halves(str(d)), "b64"
@@ -85,8 +85,8 @@ def st(s: Statement, c: Coder) -> Step:
     a, b, *_ = s.operands
     if space == "const":
         raise c.unsupported(f"stores to .{space}")
-    if space == "param":  # of a call: the thread's own
-        space = "local"
+    if space == "param" and (space := c.parameter(a)) == "param":
+        raise c.unsupported("stores to parameters of the kernel")
     items = b.items if isinstance(b, Group) else (b,)
     if kind == "b128":
         items, kind = halves(str(b)), "b64"

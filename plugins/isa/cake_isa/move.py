@@ -186,12 +186,14 @@ def nanosleep(s: Statement, c: Coder) -> Step:
 
 
 def call(s: Statement, c: Coder) -> Step:
-    """PTX ISA, call: functions are not executed, so that the run ends where one is called. Behind a check that holds (assertions, printing) nobody comes
-    here."""
+    """PTX ISA, call, of what has no body in the text or is called by its address: the run ends where it is reached. Behind a check that holds (assertions,
+    printing) nobody comes here."""
     names = [n for n in re.sub(r"\([^)]*\)", " ", s.text).replace(",", " ").split() if n]
 
     def step(lanes: Lanes) -> None:
-        raise lanes.fault("emulate/unsupported", f"a call of '{names[0] if names else '?'}': functions are not executed without a GPU")
+        raise lanes.fault(
+            "emulate/unsupported", f"a call of '{names[0] if names else '?'}': only functions whose body is in the text are executed, by their name"
+        )
 
     return step
 

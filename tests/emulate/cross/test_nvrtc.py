@@ -177,6 +177,24 @@ extern "C" __global__ void kernel(const half* a, const half* b, float* d) {
 }
 """
 
+#: Functions that are not inlined: a structure by value, pointers to the caller's variables, two that call themselves.
+CALLS = """
+struct Weights { float x[5]; int n; };
+__device__ __noinline__ float weighted(Weights p, float w) { float s = 0; for (int i = 0; i < p.n; ++i) s += p.x[i] * w; return s; }
+__device__ __noinline__ int ackermann(int m, int n) { return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1)); }
+__device__ __noinline__ void swap(int* a, int* b) { int t = *a; *a = *b; *b = t; }
+extern "C" __global__ void kernel(float* x, int* ints) {
+  int t = threadIdx.x;
+  Weights p;
+  p.n = t % 5;
+  for (int i = 0; i < 5; ++i) p.x[i] = x[t] + i;
+  x[t] = weighted(p, 2.0f);
+  int a = ints[t], b = t;
+  if (t % 3) swap(&a, &b);
+  ints[t] = ackermann(2, t % 4) + a * 1000 + b;
+}
+"""
+
 #: Tensor memory through cuda::ptx: written in one shape, read in the other by the layout that the ISA gives.
 COLUMNS = """
 #include <cuda/ptx>
@@ -289,6 +307,14 @@ def wmma():
     return {"a": a, "b": b, "d": np.zeros((16, 16), np.float32)}, {"block": 32}, {"d": want}, 1e-4
 
 
+def calls():
+    t, ints = np.arange(64), 7 * np.arange(64)
+    weighted = [sum(2 * (n + i) for i in range(n % 5)) for n in t]
+    a, b = np.where(t % 3, t, ints), np.where(t % 3, ints, t)
+    want = {"x": np.array(weighted), "ints": 2 * (t % 4) + 3 + 1000 * a + b}
+    return {"x": t.astype(np.float32), "ints": ints.astype(np.int32)}, {"block": 64}, want, 0
+
+
 def columns():
     x = np.random.default_rng(0).integers(0, 2**32, (128, 8), dtype=np.uint32)
     # PTX ISA, tcgen05.ld, Matrix fragments for shape .16x256b: lane l has columns 2(l%4) and behind of rows l/4 and l/4+8 of its warp's first 16.
@@ -310,6 +336,7 @@ CASES = {
     "small": (SMALL, small, {"sm_80": "cvt.rn", "sm_90a": "e4m3x2", "sm_100a": "e5m2x2"}),
     "tiles": (TILES, tiles, {"sm_80": "match"}),
     "wmma": (WMMA, wmma, {"sm_80": "wmma"}),
+    "calls": (CALLS, calls, {"sm_80": "call.uni", "sm_90a": "call.uni"}),
     "columns": (COLUMNS, columns, {"sm_100a": "tcgen05.ld.sync.aligned.16x256b.x1"}),
 }
 #: Kernels with an instruction that is refused, by its name.
