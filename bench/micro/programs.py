@@ -5,6 +5,7 @@ between lanes behind them; and operands that are no registers (PTX ISA, Constant
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 from .case import Case, Exact
@@ -60,6 +61,7 @@ def cases() -> Iterator[Case]:
     for seed in range(COUNT):
         yield drawn(seed)
     yield from constants()
+    yield from calls()
 
 
 class Drawn:
@@ -157,3 +159,30 @@ def constants() -> Iterator[Case]:
         f32 = value if not value.startswith("0d") else "0fC0200000"
         text = f"add.rn.f32 {{d}}, {{a}}, {f32}; mul.rn.f64 {{x}}, {{b}}, {f64};"
         yield case("programs", f"constant {value}", text, "f32 f64", "f32 f64", Exact(nan=True))
+
+
+def calls() -> Iterator[Case]:
+    """Functions with parameters in memory and in registers, of several kinds; one that calls itself as deep as its lane asks for; some lanes call."""
+    mixed = """.func (.param .b64 out) mixed(.param .b32 x, .param .align 8 .b8 pair[16]) {
+.reg .b32 %r<4>; .reg .b64 %l<4>; ld.param.b32 %r0, [x]; ld.param.b64 %l0, [pair+8]; ld.param.b32 %r1, [pair]; mul.wide.u32 %l1, %r0, %r1; xor.b64 %l0, %l0, %l1;
+st.param.b64 [out], %l0; ret; }
+"""
+    text = """{{ .param .b32 p0; .param .align 8 .b8 p1[16]; .param .b64 r0; st.param.b32 [p0], {a}; st.param.b32 [p1], {b}; st.param.b64 [p1+8], {c};
+call.uni (r0), mixed, (p0, p1); ld.param.b64 {d}, [r0]; }} mov.b32 {x}, {b};"""
+    yield called("parameters in memory", mixed, text, "u32 u32 u64", "u64 u32")
+    registers = """.func (.reg .b32 %out, .reg .b32 %other) registers(.reg .b32 %x, .reg .b32 %y) { .reg .pred %p; setp.lt.u32 %p, %x, %y; sub.u32 %out, %x, %y; selp.b32 %other, %x, %y, %p; ret; }
+"""
+    yield called("parameters in registers", registers, "call ({d}, {x}), registers, ({a}, {b});", "u32 u32", "u32 u32")
+    again = """.func (.param .b32 out) again(.param .b32 n, .param .b32 x) { .reg .b32 %r<6>; .reg .pred %p; .local .align 4 .b8 mine[16];
+ld.param.b32 %r0, [n]; ld.param.b32 %r1, [x]; mov.b32 %r3, mine; st.local.b32 [%r3], %r1; setp.eq.u32 %p, %r0, 0; @%p bra LAST; sub.u32 %r0, %r0, 1; mul.lo.u32 %r1, %r1, 5;
+{ .param .b32 p0; .param .b32 p1; .param .b32 r0; st.param.b32 [p0], %r0; st.param.b32 [p1], %r1; call (r0), again, (p0, p1); ld.param.b32 %r2, [r0]; }
+ld.local.b32 %r4, [%r3]; add.u32 %r1, %r2, %r4; LAST: st.param.b32 [out], %r1; ret; }
+"""
+    text = """and.b32 %n, {a}, 7; setp.lt.u32 %p, {a}, {b}; mov.b32 {d}, 9; mov.b32 {x}, %n;
+{{ .param .b32 p0; .param .b32 p1; .param .b32 r0; st.param.b32 [p0], %n; st.param.b32 [p1], {b}; @%p bra OVER; call (r0), again, (p0, p1); ld.param.b32 {d}, [r0]; OVER: }}"""
+    yield called("a function that calls itself, of some lanes", again, text, "u32 u32", "u32 u32")
+
+
+def called(form: str, function: str, text: str, ins: str, outs: str) -> Case:
+    made = case("programs", form, text, ins, outs)
+    return replace(made, text=made.text.replace(".visible .entry", f"{function}.visible .entry", 1))

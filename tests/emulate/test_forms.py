@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Of other targets.
 BLACKWELL = ("tcgen05.", "clusterlaunchcontrol.")
 #: What ends a kernel or leaves values undefined, what is executed only to be refused by its name, and hints of maps in spaces where no case has one.
-APART = {"trap", "call", "discard", "cp.reduce.async.bulk.shared::cta", "prefetch.const.tensormap", "prefetch.param.tensormap"}
+APART = {"trap", "discard", "cp.reduce.async.bulk.shared::cta", "prefetch.const.tensormap", "prefetch.param.tensormap"}
 
 
 def forms(text: str) -> set[str]:
