@@ -25,17 +25,34 @@ SIZE = 8
 
 class PhaseBarrier:
     """Implements `ptx.emulated.Barrier`. `pending`: arrivals that the phase still waits for; `bytes`: those that it still waits for. `born`: agent and count
-    of its initialisation, and the lanes; None: seen by all. `now`, `done`: what came to this phase and to those that are over. `coming`, `far`: the same of
+    of its initialisation, and the lanes; None: races are not looked for. `token`: names the initialisation in what vectors know of it alone. `now`, `done`: what came to this phase and to those that are over. `coming`, `far`: the same of
     arrivals from other CTAs, whose scope is the cluster; `narrow`: those of a narrower scope, by agent."""
 
-    __slots__ = ("alive", "born", "bytes", "coming", "count", "cta", "done", "far", "name", "narrow", "now", "pending", "phase", "place", "trace")
+    __slots__ = (
+        "alive",
+        "born",
+        "bytes",
+        "coming",
+        "count",
+        "cta",
+        "done",
+        "far",
+        "name",
+        "narrow",
+        "now",
+        "pending",
+        "phase",
+        "place",
+        "token",
+        "trace",
+    )
 
     def __init__(self, name: str, memory: Memory, offset: int, cta: Cta) -> None:
         self.place, self.cta = (memory, np.array([offset])), cta
         self.name, self.count, self.pending, self.bytes, self.phase = name, 0, 0, 0, 0
         self._fresh()
         self.born: tuple[int, int, int] | None = None
-        self.alive = False
+        self.token, self.alive = object(), False
         self.trace = None  # called with (barrier) when a phase completes
 
     def init(self, agent: Agent, count: int) -> None:
@@ -48,7 +65,7 @@ class PhaseBarrier:
         memory.write(agent, at, np.zeros((1, SIZE), np.uint8))
         self._held(agent, True)
         self.count = self.pending = count
-        self.alive = True
+        self.token, self.alive = object(), True
         self.bytes = self.phase = 0
         self._fresh()
         self.born = (agent.clock.id, agent.clock.count, mask_of(agent.active)) if agent.grid.races else None
@@ -59,8 +76,8 @@ class PhaseBarrier:
         self.far: Vector | None = None
         self.narrow: dict[int, Vector] = {}
 
-    def publish(self) -> None:
-        self.born = None
+    def publish(self, stamp: Vector) -> None:
+        stamp.begun |= {self.token}
 
     def invalidate(self, agent: Agent) -> None:
         self._alive(agent)
@@ -84,7 +101,7 @@ class PhaseBarrier:
         """Whether the agent knows of the initialisation."""
         who, count, lanes = self.born
         vector = agent.seen()
-        if who < len(vector.known) and vector.known[who] >= count:
+        if self.token in vector.begun or who < len(vector.known) and vector.known[who] >= count:
             return
         told, mask = vector.lanes.get(who, (0, 0))
         if told < count or lanes & ~mask:

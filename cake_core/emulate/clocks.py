@@ -33,9 +33,10 @@ def _join(to: np.ndarray, of: np.ndarray) -> np.ndarray:
 class Vector:
     """`known`, and what of it each order has. `lanes`: where only some lanes of a warp have told of it, agent to (count, mask): their accesses up to
     that count; those of the other lanes are known up to `known`. `over`: what is known to be over, and whose writes are not seen for that: reads, and
-    work of engines, are ordered by it, writes of threads are not (None: nothing). `by`: of a stamp, the agent and the line of the PTX that released it."""
+    work of engines, are ordered by it, writes of threads are not (None: nothing). `by`: of a stamp, the agent and the line of the PTX that released it.
+    `begun`: initialisations of barrier objects that are known though their agent's accesses may not be."""
 
-    __slots__ = ("by", "known", "lanes", "ordered", "over", "time")
+    __slots__ = ("begun", "by", "known", "lanes", "ordered", "over", "time")
 
     def __init__(self, size: int = 0) -> None:
         self.time = 0.0  # when, in instructions, if each started as soon as it could
@@ -44,6 +45,7 @@ class Vector:
         self.lanes: dict[int, tuple[int, int]] = {}
         self.over: Vector | None = None
         self.by = (0, 0)
+        self.begun: frozenset[object] = frozenset()
 
     def told(self) -> Vector:
         """For a stamp: what a fence behind a synchronisation has ordered holds for the thread that executed it alone."""
@@ -66,7 +68,7 @@ class Vector:
     def within(self, other: Vector) -> bool:
         """Whether all this is known to the other too."""
         pairs = ((self.known, other.known), *((v, other.ordered[order]) for order, v in self.ordered.items()))
-        return not self.lanes and self.over is None and all(_within(a, b) for a, b in pairs)
+        return not self.lanes and self.over is None and self.begun <= other.begun and all(_within(a, b) for a, b in pairs)
 
     def join_fenced(self, other: Vector) -> None:
         """What fences in front of a synchronisation have ordered alone: they order with relaxed operations too."""
@@ -79,7 +81,7 @@ class Vector:
     def copy(self) -> Vector:
         new = Vector()
         new.known, new.ordered, new.lanes = self.known.copy(), {k: v.copy() for k, v in self.ordered.items()}, dict(self.lanes)
-        new.time, new.by = self.time, self.by
+        new.time, new.by, new.begun = self.time, self.by, self.begun
         new.over = None if self.over is None else self.over.copy()
         return new
 
@@ -92,6 +94,8 @@ class Vector:
             self.ordered[order] = _join(self.ordered[order], other.known)
         self._tell_lanes(other)
         self._prune()
+        if other.begun:
+            self.begun |= other.begun
         if other.over is not None:
             self.over = self.over or Vector()
             self.over.known = _join(self.over.known, other.over.known)
@@ -163,6 +167,7 @@ class Clock:
         new = first.copy()
         new.known = _meet(new.known, *(v.known for v in others))
         new.ordered = {order: _meet(vector, *(v.ordered[order] for v in others)) for order, vector in new.ordered.items()}
+        new.begun = first.begun.intersection(*(v.begun for v in others))
         new.lanes, new.over = dict(self.vector.lanes), None if self.vector.over is None else self.vector.over.copy()
         return new
 

@@ -126,9 +126,11 @@ class Barrier(Protocol):
     pending: int  # arrivals that the current one still waits for
 
     def init(self, agent: Agent, count: int) -> None:
-        """Who uses it from now on must be ordered behind this, until it is `publish`ed: then all are taken to be."""
+        """Who uses it from now on must be ordered behind this."""
 
-    def publish(self) -> None: ...
+    def publish(self, stamp: Any) -> None:
+        """Who acquires the stamp is behind the initialisation."""
+
     def invalidate(self, agent: Agent) -> None: ...
     def arrive(self, agent: Agent, count: int = 1, expect: int = 0, drop: bool = False, release: bool = True, scope: str = "") -> int:
         """`scope`: `cta` or `cluster` of threads that arrive: those who wait in another CTA are told of what is over alone, and of no writes of threads,

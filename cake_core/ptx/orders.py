@@ -150,11 +150,12 @@ class Relaxed:
     def release(self) -> Any:
         self._lanes.release()
         fences = self._lanes.state(FENCES, _Fences)
-        for barrier in fences.fenced:
-            barrier.publish()
-        fences.fenced.clear()
         reaching = [stamp for scope, stamp in fences.released.items() if REACH[scope] >= REACH[self._scope]]
-        return self._lanes.relaxed(reaching[-1] if reaching else None)
+        stamp = self._lanes.relaxed(reaching[-1] if reaching else None)
+        if stamp is not None:
+            for barrier in fences.fenced:
+                barrier.publish(stamp)
+        return stamp
 
     def acquire(self, stamp: Any, order: str = "", mask: int | None = None) -> None:
         if stamp is not None:

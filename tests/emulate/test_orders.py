@@ -175,6 +175,53 @@ def test_a_relaxed_meeting_of_a_cluster_releases_by_fences_that_hold_it(run, fen
     assert done(run, body + "  barrier.cluster.arrive;\n  barrier.cluster.wait;\n", grid=2, cluster=2).codes == found
 
 
+BEGUN = """
+  @%p0 mbarrier.init.shared::cta.b64 [%r2], 1;
+  {fence}
+  barrier.cluster.arrive{arrive};
+  {early}
+  barrier.cluster.wait;
+  {late}
+  barrier.cluster.arrive;
+  barrier.cluster.wait;
+"""
+USE = "xor.b32 %r6, %r5, 1;\n  mapa.shared::cluster.u32 %r6, %r2, %r6;\n  @%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];"
+
+
+@pytest.mark.parametrize(
+    ("fence", "arrive", "late", "found"),
+    [
+        ("", "", True, []),
+        ("fence.mbarrier_init.release.cluster;", ".relaxed", True, []),
+        ("fence.acq_rel.cluster;", ".relaxed", True, []),
+        ("", ".relaxed", True, RACE),
+        ("fence.mbarrier_init.release.cluster;", ".relaxed", False, RACE),  # nobody has waited yet
+    ],
+)
+def test_an_initialisation_is_known_to_those_who_have_waited_for_it(run, fence, arrive, late, found):
+    body = BEGUN.format(fence=fence, arrive=arrive, early="" if late else USE, late=USE if late else "")
+    codes = done(run, body, grid=2, cluster=2, schedule="round-robin").codes
+    assert codes == found or (not late and codes == ["emulate/barrier"])  # or there is no object yet
+
+
+def test_an_object_needs_no_proxy_fence_for_an_asynchronous_copy(run):
+    """It accesses the object as threads do; a barrier of the CTA is in between."""
+    body = """
+  @%p0 mbarrier.init.shared::cta.b64 [%r2], 1;
+  {meet}
+  setp.eq.u32 %p1, %r0, 32;
+  @!%p1 bra $wait;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 256;
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+256], [%d], 256, [%r2];
+$wait:
+  mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+  @!%p2 bra $wait;
+  ld.shared.u32 %r9, [%r3+256];
+"""
+    assert done(run, body.format(meet="bar.sync 0;")).codes == []
+    assert set(done(run, body.format(meet="")).codes) & {"emulate/race", "emulate/barrier"}
+
+
 # --- lanes that wait alone
 
 
