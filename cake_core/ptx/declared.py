@@ -67,17 +67,21 @@ class Variable:
         return (whole(text) & (1 << 8 * width) - 1).to_bytes(width, "little")
 
 
-def registers(text: str) -> list[tuple[str, str, int | None]]:
-    """(type, name, count) of `.reg`: `.b32 %r<4>, %x`; the count of a single one is None."""
+def registers(text: str) -> list[tuple[str, str, int | None, int]]:
+    """(type, name, count, elements) of `.reg`: `.b32 %r<4>, %x`, `.v4 .f32 %v`; the count of a single one is None, and a scalar has one element."""
     type, names = (text.split(None, 1) + ["", ""])[:2]
-    if not type.startswith(".") or type[1:2] == "v" and type[2:].isdigit():
+    elements = 1
+    if type in (".v2", ".v4"):
+        elements = int(type[2:])
+        type, names = (names.split(None, 1) + ["", ""])[:2]
+    if not type.startswith(".") or type[1:2] == "v" and type[2:].isdigit() or elements > 1 and type == ".pred":
         raise ValueError(f"registers '{text.strip()}' are not read")
     found = []
     for item in names.split(","):
         named = _NAMED.match(item.strip())
         if named is None:
             raise ValueError(f"'{item.strip()}' names no register")
-        found.append((type[1:], named[1], int(named[2]) if named[2] else None))
+        found.append((type[1:], named[1], int(named[2]) if named[2] else None, elements))
     return found
 
 

@@ -4,7 +4,7 @@ It knows how statements are written (PTX ISA, Syntax: Statements, Identifiers, C
 word with dots. Operands are read when they are asked for, since most of a kernel moves floats about.
 
 Names are those of the text, made one for the whole entry: a register that a block inside of the body declares, or that has no %, is `%name$1`, and a
-label of a block `name$1`. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over. Functions are read that an entry may call. A
+label of a block `name$1`. A vector is its elements, `%v.x` to `%v.w`, and its name stands for them in braces. What positions in a source file say (`.loc`, `.file`, sections of debuggers) is read over. Functions are read that an entry may call. A
 call is a statement whose operands are a text only, since parentheses are no operand (`called`); parameters of calls, declared in a body, are variables of
 the thread.
 """
@@ -18,6 +18,7 @@ from dataclasses import field
 from cake_core.frozen import frozen
 from cake_core.ptx import declared
 from cake_core.ptx.declared import Variable
+from cake_core.ptx.naming import Scope
 from cake_core.ptx.operands import At, Group, Operand, Pair, Sum, operands_of
 
 
@@ -165,17 +166,6 @@ def read(text: str, name: str | None = None) -> Entry:
     if len(module.found) > 1:
         raise PtxSyntaxError(module.found[1][0], f"a second entry: of {names} one is chosen by its name")
     return module.entry(*module.found[0][1:])
-
-
-class _Scope:
-    """A block of a body. `names`: its registers' and labels' names in the text, and those that they have here."""
-
-    __slots__ = ("first", "labels", "names", "number", "pattern")
-
-    def __init__(self, number: int, first: int, names: dict[str, str]) -> None:
-        self.number, self.first, self.names = number, first, names
-        self.labels: dict[str, str] = {}
-        self.pattern: re.Pattern | None = None
 
 
 class _Module:
@@ -328,7 +318,7 @@ class _Module:
     def _body(self, at: int) -> tuple[list, list[Variable], list[Statement | Mark], int]:
         """Registers, variables, statements, and where the text goes on."""
         text, body, registers, variables = self.text, [], [], []
-        scopes, blocks = [_Scope(0, 0, {})], 0
+        scopes, blocks = [Scope(0, 0)], 0
         line, counted = self.line(at), at
         match, append, pattern = _STATEMENT.match, body.append, None
         while True:
@@ -350,8 +340,7 @@ class _Module:
             counted = at
             if text.startswith("{", at):
                 blocks += 1
-                scopes.append(_Scope(blocks, len(body), dict(scopes[-1].names)))
-                scopes[-1].pattern = pattern
+                scopes.append(Scope(blocks, len(body), scopes[-1]))
                 at += 1
             elif text.startswith("}", at):
                 self._close(scopes[-1], body)
@@ -375,7 +364,7 @@ class _Module:
                 end = min(self.to("\n", at), text.find(";", at) + 1 or len(text))
                 raise PtxSyntaxError(line, f"'{text[at:end].strip()}' is no statement")
 
-    def _declared(self, word: str, at: int, start: int, scope: _Scope, registers: list, variables: list[Variable]) -> int:
+    def _declared(self, word: str, at: int, start: int, scope: Scope, registers: list, variables: list[Variable]) -> int:
         """A directive of a body; where the text goes on behind it."""
         if word in ("loc", "file"):
             return self.to("\n", start)
@@ -383,8 +372,12 @@ class _Module:
         inside = self.text[start : end - 1]
         try:
             if word == "reg":
-                for type, name, count in declared.registers(inside):
-                    registers.append((type, self._named(scope, name, count), count))
+                for type, name, count, elements in declared.registers(inside):
+                    if elements == 1:
+                        registers.append((type, scope.register(name, count), count))
+                        continue
+                    for one in [name] if count is None else [f"{name}{n}" for n in range(count)]:
+                        registers += [(type, element, None) for element in scope.vector(one, elements)]
             elif word in _SPACES:
                 variables.append(declared.variable(word, inside))
             elif word == "param":
@@ -401,20 +394,7 @@ class _Module:
             raise self.fails(at, str(error)) from None
         return end
 
-    def _named(self, scope: _Scope, name: str, count: int | None) -> str:
-        """The name that a register has here."""
-        if scope.number == 0 and name[0] == "%":
-            return name
-        made = f"{'' if name[0] == '%' else '%'}{name}${scope.number}"
-        if count is None:
-            scope.names[name] = made
-        else:
-            scope.names |= {f"{name}{n}": f"{made}{n}" for n in range(count)}
-        listed = "|".join(re.escape(n) for n in sorted(scope.names, key=len, reverse=True))
-        scope.pattern = re.compile(rf"(?<![\w$%.:])(?:{listed})(?![\w$])")
-        return made
-
-    def _close(self, scope: _Scope, body: list[Statement | Mark]) -> None:
+    def _close(self, scope: Scope, body: list[Statement | Mark]) -> None:
         """Branches to the labels of a block that ends have the labels' names here."""
         if not scope.labels:
             return

@@ -83,3 +83,29 @@ def test_names_without_a_space(run):
 )
 def test_misuse(run, access, code):
     assert run(f"{access};").codes == [code]
+
+
+def test_vectors_as_registers(run):
+    """Elements by both sets of words, a vector for all of its own, vectors that a block declares under a name of the outside."""
+    done = run("""ld.const.f32 %f0, [factors];
+        .reg .v4 .b32 %v;
+        .reg .v2 .b64 pair;
+        mov.v4.b32 %v, {1, 2, 3, %r0};
+        add.u32 %v.x, %v.y, %v.w;
+        add.u32 %v.g, %v.b, %v.a;
+        st.local.v4.b32 [depot], %v;
+        {
+          .reg .v2 .b32 %v;
+          ld.local.v2.b32 %v, [depot];
+          mul.lo.u32 %r1, %v.x, 100;
+          add.u32 %r1, %r1, %v.y;
+        }
+        mul.lo.u32 %v.x, %v.z, 10000;
+        ld.local.v2.b64 pair, [depot];
+        cvt.u32.u64 %r2, pair.y;
+        mad.lo.u32 %r2, %r2, 100000, %v.x;
+        add.u32 %r1, %r1, %r2;
+        st.global.u32 [%d0], %r1;""")
+    lane = np.arange(32)
+    assert done.findings == []
+    assert done["D"][:32].tolist() == (100 * (2 + lane) + 3 + lane + 300000 + 30000).tolist()

@@ -116,7 +116,7 @@ def test_threads_of_several_dimensions():
         (ENTRY + "{\n", 8, "'' is no statement"),
         (ENTRY + "  ret;\n}\n.visible .entry other() { ret; }\n", 9, "a second entry: of 'k', 'other' one is chosen by its name"),
         (ENTRY + "  .entry .b32 p;\n}\n", 7, "'.entry' is not read in a body"),
-        (ENTRY + "  .reg .v2 .b32 %v;\n}\n", 7, "registers '.v2"),
+        (ENTRY + "  .reg .v8 .b32 %v;\n}\n", 7, "registers '.v8"),
         (".weird x;\n" + ENTRY + "ret;\n}\n", 1, "'.weird' is not read in a module"),
         ("hello\n", 1, "'hello' is no directive"),
         (".entry k;\n", 1, "there is no entry"),

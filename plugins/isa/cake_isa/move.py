@@ -17,9 +17,12 @@ _MOVED = ("pred", "b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64",
 def mov(s: Statement, c: Coder) -> Step:
     """PTX ISA, mov: a value, an address, or the parts of a vector put together or taken apart, the first part lowest."""
     w = Words(s, c)
+    vector = w.one("v2", "v4")
     kind = w.type(*_MOVED)
     w.end()
     d, a = s.operands
+    if vector:
+        return _elements(c, int(vector[1]), kind, d, a)
     if isinstance(d, Group) or isinstance(a, Group):
         return _vector(c, kind, d, a)
     if kind == "b128":
@@ -31,6 +34,15 @@ def mov(s: Statement, c: Coder) -> Step:
         bits = kind
     to, x = c.result(d, bits), c.source(a, bits)
     return lambda lanes: to(lanes, x(lanes))
+
+
+def _elements(c: Coder, count: int, kind: str, d: Operand, a: Operand) -> Step:
+    """PTX ISA, Vectors as Operands: element by element."""
+    if any(not isinstance(o, Group) or len(o.items) != count for o in (d, a)) or kind in ("pred", "b128"):
+        raise c.unsupported(f"other than {count} elements on both sides")
+    bits = f"b{8 * np.dtype(TYPES[kind]).itemsize}"
+    to, x = c.results(d.items, bits), c.sources(a.items, bits)
+    return lambda lanes: to(lanes, x(lanes).copy())
 
 
 def _halves(c: Coder, into: Sequence[Operand], of: Sequence[Operand]) -> Step:
