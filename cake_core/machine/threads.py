@@ -145,8 +145,9 @@ class Cluster:
         return [a for a in self.agents if (a.cta, a.name, a.instance) == (agent.cta, agent.name, agent.instance)]
 
 
-def cluster_of(facts: Facts, world: World, whole: bool = False, tensors: bool = False) -> Cluster:
-    """`whole`: statements that no other agent can notice are steps too; `tensors`: so is where asynchronous ones begin in tensors. Raises MachineError where a parameter has no value."""
+def cluster_of(facts: Facts, world: World, whole: bool = False, tensors: bool = False, apart: bool = False) -> Cluster:
+    """`whole`: statements that no other agent can notice are steps too; `tensors`: so is where asynchronous ones begin in tensors;
+    `apart`: each warp is an agent. Raises MachineError where a parameter has no value."""
     scenario = world.scenario
     missing = [p for p in facts.scalars if p not in scenario.params]
     if missing:
@@ -170,7 +171,7 @@ def cluster_of(facts: Facts, world: World, whole: bool = False, tensors: bool = 
         raise MachineError("a division by zero") from None
     indexed = {r.name: slots.slot(f"{r.name}.i") for r in facts.roles}
     agents: list[Agent] = []
-    split = numbered((*facts.before, *facts.after))
+    split = apart or numbered((*facts.before, *facts.after))
     for cta in range(facts.cluster):
         for role, instance, warp, warps, first in groups_of(facts, cta, split):
             name = role.name if role else "idle"

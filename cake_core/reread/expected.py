@@ -65,9 +65,8 @@ def script(facts: Facts, agent: Agent, base: int, entry_registers: int) -> list[
     """What an agent does, in order. `base`: where the plan starts in each CTA's shared memory. A word that asks for as many registers as there are
     at entry is no instruction."""
     out: list[Turn] = []
-    number, behind = 0, False
-    while (step := agent.step(number)) is not None:
-        number += 1
+    behind = False
+    for step in steps_of(agent):
         if step.event is not None:
             by = None if step.all else By.WARP_LEADERS if step.event.by is By.WARP_LEADERS else By.LEADER
             out += [Turn(Wanted(act, step, exact), by) for act, exact in _acts(facts, step, base, _threads(step, agent.warps))]
@@ -75,6 +74,14 @@ def script(facts: Facts, agent: Agent, base: int, entry_registers: int) -> list[
             out += [Turn(Wanted(worded(word, value), None), None) for word, value in _words(facts, agent) if value != entry_registers]
             behind = True
     return out
+
+
+def steps_of(agent: Agent) -> Iterator[Step]:
+    """All that an agent does."""
+    number = 0
+    while (step := agent.step(number)) is not None:
+        yield step
+        number += 1
 
 
 def wanted(turns: list[Turn], first: bool, leading: bool) -> list[Wanted]:

@@ -25,21 +25,21 @@ from cake_core.machine.threads import Agent, Cluster, FaultFound, cluster_of
 from cake_core.machine.values import MachineError
 from cake_core.machine.worlds import World, tables_of, worlds
 from cake_core.ptx.acts import Boxes, Reread, form_of, in_rank
-from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
+from cake_core.ptx.reader import Entry, PtxSyntaxError, read
 from cake_core.reread.coding import SPECIAL, coded
 from cake_core.reread.compare import Difference, compared
-from cake_core.reread.expected import Turn, script, wanted
+from cake_core.reread.expected import Turn, Wanted, script, steps_of, wanted
 from cake_core.reread.flow import NotFollowed
 from cake_core.reread.launched import counted, launched
 from cake_core.reread.launches import launches
-from cake_core.reread.shares import Unshared, every, sampled, shared_out, unshared
+from cake_core.reread.shares import Numbered, Unshared, by_number, every, numbered, sampled, shared_out, unshared
 from cake_core.reread.talks import Talks, Unsaid
+from cake_core.reread.telling import REPORT, of_launch, unwritten
 from cake_core.reread.threads import COLUMNS, MAP, POINTER, Code, Run, Seen
 from cake_core.reread.words import Names
 
 #: Lanes that are read back, of an agent's first warp and of its last one: the leading one, and one that leads nothing.
 LANES = (0, 31), (0,)
-REPORT = "this is a fault of the compiler or of a plugin, not of the text: report it"
 #: Where the launch puts dynamic shared memory: at a multiple of 16 and of nothing more.
 SHARED = 0x410
 
@@ -67,32 +67,35 @@ class Reading:
 
 
 def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: Architecture) -> Reading:
-    """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`. What threads access of shared memory is compared at
-    one size, unless conditions on data decide over it."""
+    """Compare `lowered.ptx` with `facts`. Never raises for what it can't follow: that is in `left`. What threads access of shared memory is compared
+    unless conditions on data decide over it, from the dearest size down to the first at which they do."""
     everyone = [r.name for r in facts.roles] or ["kernel"]
     try:
         entry, messages = read(lowered.ptx), _messages(facts)
-        codes = [coded(entry, rereads, messages, accesses) for accesses in (False, True)[: 1 + bool(facts.buffers)]]
-        if codes[0].unread:
-            opcode, line = next(iter(codes[0].unread.items()))
+        codes = {bool(facts.buffers): coded(entry, rereads, messages, bool(facts.buffers))}  # by whether accesses are followed
+        if unread := codes[bool(facts.buffers)].unread:
+            opcode, line = next(iter(unread.items()))
             raise NotFollowed(f"no plugin says what '{opcode}' does to barriers", line)
         scenarios, tables = tuple(launches(facts)), tables_of(facts)
     except (NotFollowed, PtxSyntaxError) as error:
         return Reading(left=tuple((n, _located(error)) for n in everyone))
     except MachineError as error:
         return Reading(left=tuple((n, str(error)) for n in everyone))
-    found = {d.message: d for said in launched(lowered, facts, entry, lowered.plan.base_align) for d in (_of_launch(said, facts, None),)}
-    if (open_ := codes[-1].unwritten) is not None:
-        found["unwritten"] = _unwritten(lowered, *open_)
+    found = {d.message: d for said in launched(lowered, facts, entry, lowered.plan.base_align) for d in (of_launch(said, facts, None),)}
+    if (open_ := codes[bool(facts.buffers)].unwritten) is not None:
+        found["unwritten"] = unwritten(lowered, *open_)
     left: dict[str, str] = {}
     failed, sizes, accesses, apart = "", [], False, set()
+    all_ = bool(facts.buffers)
 
-    def at(scenario: Scenario, code: Code, left: dict[str, str], shared: bool = False) -> dict[str, Diagnostic] | None:
+    def at(scenario: Scenario, all_: bool, left: dict[str, str], shared: bool = False) -> dict[str, Diagnostic] | None:
         """The findings at a size, None where it can't be run; `shared`: also of what threads access together, unless there is something of each alone."""
         nonlocal failed
         try:
+            if all_ not in codes:
+                codes[all_] = coded(entry, rereads, messages, all_)
             world = next(worlds(facts, scenario, 0, read=tables))
-            one = _One(lowered, facts, arch, entry, code, messages, world, _cluster(facts, world, messages), left)
+            one = _One(lowered, facts, arch, entry, codes[all_], messages, world, _cluster(facts, world, messages), left)
             told = dict(one.differences())
             return dict(one.shares(apart)) if shared and not told and not left else told
         except (MachineError, FaultFound) as error:
@@ -102,39 +105,23 @@ def reread(lowered: Lowered, facts: Facts, rereads: Mapping[str, Reread], arch: 
     for n, scenario in enumerate(reversed(scenarios)):  # the dearest size first, at which most happens
         told: dict[str, Diagnostic] | None = None
         missed: dict[str, str] = {}
-        if n == 0 and len(codes) > 1 or accesses:
-            told = at(scenario, codes[1], missed, shared=n in (0, len(scenarios) - 1))
-            accesses = told is not None and not missed
-        if told is None or missed:
-            plain = at(scenario, codes[0], left)
+        if all_:
+            told = at(scenario, True, missed, shared=n in (0, len(scenarios) - 1))
+            all_ = not missed and (told is not None or n > 0)  # at a size that can't be run nothing is missed
+            accesses = all_ if n == 0 else accesses
+        if not all_:
+            plain = at(scenario, False, left)
             told = plain if told is None else told | (plain or {})
         if told is not None:
             sizes.append(tuple(sorted(scenario.params.items())))
             found |= told  # the smallest size at which it shows
             for said in counted(lowered, facts, scenario.params):
-                found["".join(c for c in said if not c.isdigit())] = _of_launch(said, facts, scenario.params)
+                found["".join(c for c in said if not c.isdigit())] = of_launch(said, facts, scenario.params)
     if not sizes:
         left = dict.fromkeys(everyone, failed)
     roles = tuple(n for n in everyone if n not in left)
     together = tuple(n for n in roles if n not in apart) if accesses else ()
     return Reading(tuple(found.values()), roles, tuple(sorted(left.items())), tuple(reversed(sizes)), accesses, together)
-
-
-def _of_launch(said: str, facts: Facts, params: Mapping[str, int] | None) -> Diagnostic:
-    sizes = ", ".join(f"{n} = {v}" for n, v in (params or {}).items())
-    return Diagnostic("reread/differs", f"of '{facts.kernel}' {said}", facts.launch.span, why=f"for {sizes or 'every launch'}", fix=REPORT)
-
-
-def _unwritten(lowered: Lowered, s: Statement, register: str) -> Diagnostic:
-    role, text = lowered.roles_of_lines[s.line - 1], lowered.ptx.splitlines()[s.line - 1].strip()
-    return Diagnostic(
-        "reread/unwritten",
-        f"the machine code of '{role or 'kernel'}' reads '{register}', which nothing may have written",
-        lowered.lines[s.line - 1],
-        role=role,
-        why=f"at line {s.line} of the PTX: `{text}`",
-        fix=REPORT,
-    )
 
 
 def _located(error: NotFollowed | PtxSyntaxError) -> str:
@@ -211,6 +198,7 @@ class _One:
     world: World
     cluster: Cluster
     left: dict[str, str]
+    each: Cluster | None = None  # the same with an agent for each warp
     template: list = field(default_factory=list)
     maps: tuple[Boxes, ...] = ()
     base: int = 0
@@ -251,23 +239,44 @@ class _One:
         for (role, instance), cta in home.items():
             agents = [a for a in self.cluster.agents if (a.cta, _role(a)) == (cta, role) and instance in (None, a.instance)]
             if agents[0].role is not None or not self.facts.roles:
+                scripts = {a: script(self.facts, a, self.base, registers) for a in agents}
                 first = min(agents, key=lambda a: a.first)
-                acts = wanted(script(self.facts, first, self.base, registers), True, True)
+                acts = wanted(scripts[first], True, True)
                 if any(map(shared_out, acts)):
-                    asked[role, instance], shown[role, instance] = acts, (agents, first.first, sum(a.warps for a in agents))
+                    asked[role, instance], shown[role, instance] = (acts, scripts), (agents, first.first, sum(a.warps for a in agents))
         some = self._seen({key: (*of, sampled(of[2])) for key, of in shown.items()})
-        for key, acts in asked.items():
+        for key, (acts, scripts) in asked.items():
             (role, _), (agents, first, warps) = key, shown[key]
-            seen, found = some[key], None
-            if seen is not None:
-                found = unshared(self.facts, self.base, acts, seen, warps, False)
-            if seen is not None and found != []:
-                seen = self._seen({key: (*shown[key], every(warps))})[key]
-                found = None if seen is None else unshared(self.facts, self.base, acts, seen, warps, True)
-            if found is None:
+            seen, found, by_warp = some[key], None, self._by_warp(agents, acts)
+            told = None if seen is None else self._each(scripts, first, seen)
+            if told is None and seen is not None:
+                found = unshared(self.facts, self.base, acts, by_warp, seen, warps, False)
+                if found != []:
+                    seen = self._seen({key: (*shown[key], every(warps))})[key]
+                    found = None if seen is None else unshared(self.facts, self.base, acts, by_warp, seen, warps, True)
+                told = self._missed(agents[0], found[0]) if found else None
+            if told is None and found is None or told is not None and any(self._chosen(a, scripts[a], registers) for a in agents):
                 apart.add(role)
-            elif found:
-                yield role, self._missed(agents[0], found[0])
+            elif told is not None:
+                yield role, told
+
+    def _by_warp(self, agents: list[Agent], acts: list[Wanted]) -> Numbered:
+        """What the warps of an instance do where each goes by its number; nothing where they tell each other numbers."""
+        if self.messages or not any(shared_out(w) and by_number(w.step) for w in acts):
+            return {}
+        if self.each is None:
+            self.each = cluster_of(self.facts, self.world, tensors=True, apart=True)
+        mates = {(a.cta, w) for a in agents for w in range(a.first, a.first + a.warps)}
+        return numbered(step for a in self.each.agents if (a.cta, a.first) in mates for step in steps_of(a))
+
+    def _each(self, scripts: Mapping[Agent, list[Turn]], first: int, seen: Mapping[tuple[int, int], list[Seen]]) -> Diagnostic | None:
+        """What one of the threads that were run does otherwise."""
+        for (warp, lane), acts in seen.items():
+            agent = next(a for a in scripts if a.first <= first + warp < a.first + a.warps)
+            asked = wanted(scripts[agent], first + warp == agent.first, lane == 0)
+            if (difference := compared(asked, acts, agent.cta)) is not None:
+                return self._told(agent, first + warp, lane, difference)
+        return None
 
     def _seen(self, of: Mapping[tuple, tuple]) -> dict[tuple, dict[tuple[int, int], list[Seen]] | None]:
         """`of`: agents of an instance, its first warp, how many, and threads (warp of the instance, lane). What each of these does, by instance; None where one

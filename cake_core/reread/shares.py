@@ -27,6 +27,8 @@ LANES = 32
 Thread = tuple[int, int]
 FIRST = (0, 0)
 Key = tuple[int, int]
+#: By event and iteration, steps of warps.
+Numbered = dict[tuple[int, tuple[int, ...]], list[Step]]
 #: Bytes that a swizzle moves in one piece, and the lowest bit of an address that says where to (cuTensorMapEncodeTiled; PTX ISA, swizzling modes).
 PIECE, FROM = 16, 7
 
@@ -53,8 +55,10 @@ def every(warps: int) -> tuple[Thread, ...]:
     return tuple((w, lane) for w in range(warps) for lane in range(LANES))
 
 
-def unshared(facts: Facts, base: int, wanted: list[Wanted], seen: Mapping[Thread, list[Seen]], warps: int, all_: bool) -> list[Unshared] | None:
-    """What differs, in order. `wanted` of the leading thread of the instance; `seen` of those that were run, all of them or those of `sampled`. What is touched
+def unshared(
+    facts: Facts, base: int, wanted: list[Wanted], numbered: Numbered, seen: Mapping[Thread, list[Seen]], warps: int, all_: bool
+) -> list[Unshared] | None:
+    """What differs, in order. `wanted` of the leading thread of the instance; `numbered`: what its warps do where each goes by its number; `seen` of those that were run, all of them or those of `sampled`. What is touched
     between the same two other acts of that thread is compared. None: places don't grow as they would have to."""
     names = {w.act.name for w in wanted if shared_out(w)}
     touched: dict[Key, dict[Thread, tuple[int, int]]] = defaultdict(dict)
@@ -79,7 +83,7 @@ def unshared(facts: Facts, base: int, wanted: list[Wanted], seen: Mapping[Thread
     for steps, here in stretches:
         if not here and not any(step.event.op in followed for step in steps):
             continue  # by instructions of which no plugin says where they go
-        asked, starts, open_ = _named(facts, base, steps)
+        asked, starts, open_ = _named(facts, base, steps, numbered)
         if any(lo < end and first < hi for lo, hi in open_ for first, end in asked):
             continue  # two buffers in the same bytes, or a slot that several statements name
         parts = [touched[k] for k in here if not any(lo <= touched[k][FIRST][0] < hi for lo, hi in open_)]
@@ -105,18 +109,30 @@ def _keyed(acts: list[Seen], names: Container[str]) -> Iterator[tuple[Key, tuple
             turn[line] += 1
 
 
-def _named(facts: Facts, base: int, steps: list[Step]) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
-    """The runs of bytes that statements name, where their slots start, and slots of which that is not known: one agent stands for several warps, so it is not
-    where a warp goes by its number."""
+def by_number(step: Step) -> bool:
+    """Whether warps that execute it name places by their number, so that one agent's do not stand for several warps."""
+    regions = [a.region for a in step.event.acts if isinstance(a, Access)] if step.event is not None else []
+    return any(n.id == "warp" for r in regions for n in names((r.slot, tuple(x.lo for x in r.box))))
+
+
+def numbered(steps: Iterable[Step]) -> Numbered:
+    """By event and iteration, the steps of all warps where they go by their number."""
+    out: Numbered = defaultdict(list)
+    for step in steps:
+        if step.do in (Do.ACCESS, Do.GROUP) and by_number(step):
+            out[step.event.id, step.iteration].append(step)
+    return out
+
+
+def _named(facts: Facts, base: int, steps: list[Step], numbered: Numbered) -> tuple[list[tuple[int, int]], list[int], list[tuple[int, int]]]:
+    """The runs of bytes that statements name, where their slots start, and slots of which that is not known."""
     out, starts, open_ = [], set(), set()
     for step in steps:
-        regions = [a.region for a in step.event.acts if isinstance(a, Access)]
-        by_number = any(n.id == "warp" for r in regions for n in names((r.slot, tuple(x.lo for x in r.box))))
-        for t in step.a:
-            if t.location.memory != "shared":
-                continue
+        own = by_number(step)
+        mates = numbered.get((step.event.id, step.iteration)) if own else [step]
+        for t in (t for s in mates or [step] for t in s.a if t.location.memory == "shared"):
             plan, zero = facts.buffers[t.location.name], in_rank(base, t.location.cta)
-            areas = None if by_number else in_buffer(plan, t.location.lo, t.box)
+            areas = in_buffer(plan, t.location.lo, t.box) if mates else None
             starts.add(zero + t.location.lo)
             if areas is None:
                 open_.add((zero + t.location.lo, zero + t.location.hi))

@@ -334,6 +334,28 @@ PLANTS = {
         "math",
         None,
     ),
+    "parity of a ring that items go round": (
+        "gemm_sm100",
+        "sm100",
+        r"shr.s32 (%r142), (%r\d+), 1;",
+        r"shl.b32 \1, \2, 1;",
+        0,
+        "",
+        "reread/differs",
+        "epi",
+        "accp_full",
+    ),
+    "lanes that choose a leader": (
+        "gemm_sm90",
+        "sm90",
+        r"elect.sync (_\|%p\d+), -1;",
+        r"elect.sync \1, 0;",
+        0,
+        "role load",
+        "reread/differs",
+        "load",
+        None,
+    ),
     "an order that is another": (
         "gemm_sm90",
         "sm90",
@@ -432,7 +454,7 @@ def test_what_is_told_of_a_parity():
 def test_an_error_that_only_a_wrap_shows():
     """The parity of the second time round: the first ring is as it should be."""
     findings = planted("gemm_sm90", "sm90", r"shr.s32 (%r\d+), (%r\d+), 2;", r"shr.s32 \1, \2, 3;", behind="role math")
-    assert {d.iteration for d in findings} == {"t_i = 0, k = 4"}
+    assert {d.iteration for d in findings} == {"t_i = 4, k = 0"}
 
 
 GRIDS = ROOT / "tests" / "corpus" / "C-51-role-without-dependency-wait" / "good.cake"

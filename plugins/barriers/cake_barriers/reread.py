@@ -41,10 +41,11 @@ def _meet(waits: bool):
 
 def _elect(s: Statement, at: Moment) -> tuple[Act, ...]:
     """`d|p, membermask`: p holds in one lane of the mask, the same one each time; which one is not said, so the first of a warp is
-    taken for it. A thread outside of the mask must not execute it."""
+    taken for it. A thread outside of the mask must not execute it, so another mask is a meeting of those in it."""
     result, mask = s.operands
-    at.give(result, at.lane == 0 if at.value(mask) & 0xFFFFFFFF == 0xFFFFFFFF else None)
-    return ()
+    whole = at.value(mask) & 0xFFFFFFFF == 0xFFFFFFFF
+    at.give(result, at.lane == 0 if whole else None)
+    return () if whole else (converged(at.value(mask)),)
 
 
 def _fence(kind: str):
