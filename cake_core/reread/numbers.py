@@ -16,6 +16,8 @@ _COMPARE = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
 }  # fmt: skip
+#: What a generic address of a parameter has beside the one in its own space.
+GENERIC = 1 << 60
 _JOIN = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
 
 #: Instructions of the base language by the first word of their opcode: they move and compute numbers and do nothing to barriers.
@@ -145,6 +147,11 @@ def _convert(words: tuple[str, ...], kind: str, width: int) -> Function | None:
     return lambda a: value(a) & mask
 
 
+def _address(words: tuple[str, ...], kind: str, width: int) -> Function:
+    """Of a parameter the generic address is another number, so that one that was not converted shows; all other spaces are taken for one."""
+    return (lambda a: a | GENERIC) if words[1] == "param" else _same
+
+
 def _compare(words: tuple[str, ...], kind: str, width: int) -> Function | None:
     act = _COMPARE.get(words[1])
     if act is None:
@@ -177,7 +184,7 @@ _MAKERS: dict[str, Callable[[tuple[str, ...], str, int], Function | None]] = {
     "neg": _unary(operator.neg),
     "abs": _unary(abs),
     "mov": lambda words, kind, width: _same,
-    "cvta": lambda words, kind, width: _same,
+    "cvta": _address,
     "cvt": _convert,
     "setp": _compare,
 }

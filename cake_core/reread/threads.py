@@ -14,6 +14,7 @@ from typing import NamedTuple
 from cake_core.ptx.acts import Act, Boxes, in_rank, rank_of
 from cake_core.ptx.reader import At, Operand, Pair, Statement
 from cake_core.reread.flow import NotFollowed
+from cake_core.reread.numbers import GENERIC
 from cake_core.reread.talks import Talks, Thread
 
 #: Statements of the slice that one thread may execute.
@@ -106,8 +107,8 @@ class Run:
 
     def map(self, map: Operand) -> Boxes:
         address = self.value(At(map.base) if isinstance(map, At) else map)
-        number = (address - MAP) >> 7
-        if address < MAP or number >= len(self.maps):
+        number = (address - MAP - GENERIC) >> 7
+        if not 0 <= number < len(self.maps):
             raise NotFollowed("a tensor map that is no parameter", self.line)
         return self.maps[number]
 

@@ -356,6 +356,17 @@ PLANTS = {
         "load",
         None,
     ),
+    "a parity that is none": (
+        "gemm_sm100",
+        "sm100",
+        r"and.b32 (%r143), %r142, 1;",
+        r"and.b32 \1, %r142, 3;",
+        0,
+        "",
+        "reread/differs",
+        "epi",
+        "accp_full",
+    ),
     "an order that is another": (
         "gemm_sm90",
         "sm90",
@@ -430,6 +441,13 @@ def test_what_is_told_of_tensor_memory():
         "the machine code of 'mma' writes columns 128 .. 384 of lanes 0 .. 128 of tensor memory by 'tcgen05.commit' as f32, "
         "its text writes columns 256 .. 512 of lanes 0 .. 128 of tensor memory by 'tcgen05.commit' as f32"
     )
+
+
+def test_a_map_by_its_address_among_parameters():
+    """PTX ISA, cp.async.bulk.tensor: the address of the map is generic."""
+    written = lowered("gemm_sm90", "sm90")[0]
+    reading = read_back("gemm_sm90", "sm90", written.ptx.replace("  cvta.param.u64 %d0, %d0;\n", "", 1))
+    assert dict(reading.left)["load"].endswith("a tensor map that is no parameter")
 
 
 def test_an_address_of_tensor_memory_that_is_read_where_none_is():

@@ -12,10 +12,11 @@ def _init(s: Statement, at: Moment) -> tuple[Act, ...]:
 
 
 def _wait(s: Statement, at: Moment) -> tuple[Act, ...]:
-    """`waitComplete, [addr], phaseParity {, suspendTimeHint}`; a loop around it ends when the predicate holds, which it does at last."""
+    """`waitComplete, [addr], phaseParity {, suspendTimeHint}`; a loop around it ends when the predicate holds, which it does at last.
+    A parity is 0 or 1."""
     done, barrier, parity, *_ = s.operands
     at.give(done, True)
-    return (waited(at.shared(barrier), at.value(parity) & 1),)
+    return (waited(at.shared(barrier), at.value(parity)),)
 
 
 def _arrive(s: Statement, at: Moment) -> tuple[Act, ...]:
