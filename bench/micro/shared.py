@@ -38,6 +38,9 @@ def cases() -> Iterator[Case]:
         yield copied(8, f"ca.{word}", 4)
     yield copied(16, "cg", "%size")
     yield copied(4, "ca", "%size")
+    for size, cache in ((4, "ca"), (16, "cg")):
+        yield copied(size, cache, None, "@%odd ")
+        yield copied(size, cache, "%size", "@!%odd ")
     yield groups()
 
 
@@ -130,7 +133,7 @@ def extended(space: str, kind: str) -> Case:
     return Case("memory", f"ld.{space}.{kind} into wider", entry("A D E", body), params, {"D": Exact(), "E": Exact()})
 
 
-def copied(size: int, cache: str, source: int | str | None) -> Case:
+def copied(size: int, cache: str, source: int | str | None, guard: str = "") -> Case:
     """cp.async of each lane, whole, with fewer bytes of the source, or with the source ignored: what is missing becomes zero."""
     at = f"mul.lo.u32 %t, %l, {size}; cvt.u64.u32 %w, %t; add.u64 %g, %B, %w; add.u32 %t, %t, %s;"
     more = "" if source is None else ", %odd" if source == "ignored" else f", {source}"
@@ -142,9 +145,9 @@ def copied(size: int, cache: str, source: int | str | None) -> Case:
         before += ".reg .b64 %policy; createpolicy.fractional.L2::evict_first.b64 %policy, 1.0;"
         more += ", %policy"
     word = f"cp.async.{name}.shared.global{f'.{hint}' if hint else ''}"
-    body = f"{HEAD}{FILL} {at} {before} {word} [%t+64], [%g], {size}{more}; cp.async.commit_group; cp.async.wait_group 0; {DRAIN}"
+    body = f"{HEAD}{FILL} {at} {before} {guard}{word} [%t+64], [%g], {size}{more}; cp.async.commit_group; cp.async.wait_group 0; {DRAIN}"
     params = {"A": pattern(), "B": pattern()[::-1].copy(), "D": np.zeros(SIZE, np.uint8)}
-    form = f"cp.async.{cache} {size}{'' if source is None else f' of {source}'}"
+    form = f"cp.async.{cache} {size}{'' if source is None else f' of {source}'}{' of some lanes' if guard else ''}"
     return Case("cp.async", form, entry("A B D", body), params, {"D": Exact()})
 
 

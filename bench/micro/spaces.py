@@ -165,6 +165,9 @@ def parts() -> Iterator[Case]:
         turned = ", ".join(names[1:] + names[:1])
         text = f"mov.b{bits} {{{{{', '.join(names)}}}}}, {{a}}; mov.b{bits} {{d}}, {{{{{turned}}}}};"
         yield case("spaces", f"mov.b{bits} of {count}", text, f"b{bits}", f"b{bits}", head=f".reg .b{part} %p<{count}>;")
+    text = """mov.b32 %v.x, {a}; mov.b32 %v.y, {b}; mov.v4.b32 %w, {{{b}, {a}, 5, %n}}; add.u32 %w.b, %w.r, %w.g; add.u32 %v.x, %v.x, %w.z; xor.b32 %v.y, %v.y, %w.a; mov.v4.b32 %u, %w;
+mul.lo.u32 {d}, %v.x, 3; xor.b32 {d}, {d}, %v.y; add.u32 {x}, %u.x, %u.y; mad.lo.u32 {x}, {x}, 5, %u.z;"""
+    yield case("spaces", "vectors as registers", text, "b32 b32", "b32 b32", head=".reg .v2 .b32 %v; .reg .v4 .b32 %w, %u;")
 
 
 def numbers(cluster: int) -> Case:
