@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from cake_core.artifact import Manifest
-from cake_core.cli.build import write_one
 from cake_core.cli.host import registry
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 from cake_core.source import Span
@@ -40,7 +39,7 @@ def run_emulated(
     beyond: set = set()
     recording = None
     if trace is not None:
-        from cake_core.cli.tracing import Recording
+        from cake_core.cli.tracing import Recording, write_trace
 
         recording = Recording(manifest.kernel, lines.span, lambda warp: _role(f"warp {warp}", manifest))
     api = Api(
@@ -65,7 +64,7 @@ def run_emulated(
         if beyond:
             found.append(_more(len(beyond)))
         if recording is not None:
-            write_one(recording.file(("schedule", schedule), *((k, v) for r in report.results[:1] for k, v in r.shape.items())), trace)
+            write_trace(recording.file(("schedule", schedule), *((k, v) for r in report.results[:1] for k, v in r.shape.items())), trace)
         return report
     except Unsupported as error:
         span = lines.span(error.line)

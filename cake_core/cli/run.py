@@ -24,6 +24,7 @@ Examples:
   cake run gemm.cake --on cpu --shape M=128,N=256,K=64
   cake run out/gemm --on cpu --schedule random:1 --reference gemm.py
   cake run gemm.cake --on sim --schedule adversarial
+  cake run gemm.cake --on sim --shape M=128,N=256,K=256 --trace run.json
   cake run out/gemm --reference gemm.py
   cake run gemm.cake --if-available
 
@@ -115,7 +116,7 @@ def checked_schedule(context, parameter, value: str) -> str:
     callback=checked_schedule,
     help="Whose turn it is on 'cpu' and 'sim': round-robin, random:SEED or adversarial.",
 )
-@click.option("--trace", metavar="FILE", help="Write what warps, engines and barriers do, for viewers of traces; with --on cpu and one --shape.")
+@click.option("--trace", metavar="FILE", help="Write what warps, engines and barriers do, for viewers of traces; with --on cpu or sim, and one --shape.")
 @click.option("--break", "breaks", multiple=True, metavar="LABEL", help="With --on sim: print registers, memory and barriers in front of `@LABEL`; may be repeated.")
 @run_options
 @format_options
@@ -130,15 +131,19 @@ def command(
     from cake_core.runtime.execute import run_artifact
 
     format = chosen_format(format, as_json)
-    if trace is not None and (on != "cpu" or len(shapes) != 1):
-        raise click.UsageError("a trace is of one run on the CPU: --trace goes with --on cpu and one --shape")
+    if trace is not None:
+        from cake_core.cli.tracing import checked_file
+
+        if on == "gpu" or len(shapes) != 1:
+            raise click.UsageError("a trace is of one run on the CPU: --trace goes with --on cpu or --on sim, and one --shape")
+        checked_file(trace)
     if breaks and on != "sim":
         raise click.UsageError("--break goes with --on sim: machine code has no labels")
     found: list[Diagnostic] = []
     if on == "sim":
         from cake_core.cli.simulated import run_text
 
-        return run_text(target, schedule, shapes, seed, reference, (arch, kernel, settings, locked), format, breaks)
+        return run_text(target, schedule, shapes, seed, reference, (arch, kernel, settings, locked), format, breaks, trace)
     if on == "cpu":
         from cake_core.cli.emulated import run_emulated
 

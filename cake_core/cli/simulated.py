@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,16 +18,28 @@ from cake_core.cli.judged import Judged
 from cake_core.cli.output import MACHINE, print_findings, progress, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic
 
+if TYPE_CHECKING:
+    from cake_core.cli.tracing import Clusters
+
 
 def run_text(
-    target: str, schedule: str, shapes: tuple[str, ...], seed: int, reference: str | None, built: tuple, format: str, breaks: tuple[str, ...] = ()
+    target: str,
+    schedule: str,
+    shapes: tuple[str, ...],
+    seed: int,
+    reference: str | None,
+    built: tuple,
+    format: str,
+    breaks: tuple[str, ...] = (),
+    trace: str | None = None,
 ) -> int:
     """Build a text without proving it, simulate it on each shape, compare and report. `built`: arch, kernel, settings, locked; `breaks`: labels at
-    which to print what is where."""
+    which to print what is where; `trace`: file for a trace of the first launch."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads cost more than tiles of this size take
     from cake_core import artifact
     from cake_core.cli.reports import show_run
     from cake_core.cli.run import parse_shape
+    from cake_core.cli.tracing import Clusters, write_trace
 
     if breaks and format in MACHINE:
         raise click.UsageError(f"--break prints text, and --format {format} would write to stdout too")
@@ -38,6 +50,7 @@ def run_text(
     wanted = [parse_shape(s) for s in shapes] or None
     sources: dict = {}
     found: list[Diagnostic] = []
+    clusters = Clusters() if trace is not None else None
     try:
         source = read_source(target)
         sources[source.name] = source
@@ -48,10 +61,12 @@ def run_text(
         with tempfile.TemporaryDirectory(prefix="cake-") as scratch:
             folder = Path(scratch, made.manifest.kernel)
             artifact.write(folder, made.files)
-            result = replace(simulated(made, folder, companion, wanted, seed, schedule, found, watch), artifact=target)
+            result = replace(simulated(made, folder, companion, wanted, seed, schedule, found, watch, clusters), artifact=target)
     except CakeError as error:
         print_findings([*found, *error.diagnostics], sources, format)
         return exits.code_of(error.diagnostics)
+    if clusters is not None and (data := clusters.file(("schedule", schedule), *(wanted or [{}])[0].items())) is not None:
+        write_trace(data, trace)
     findings = told_once(made.diagnostics, found)
     print_findings(findings, sources, format, runs=[result.to_dict()])
     if format not in MACHINE:
@@ -94,8 +109,18 @@ def _built(source, arch, kernel, settings, locked: bool, quiet: bool):
     return replace(made, manifest=said, files={**made.files, "manifest.json": said.to_json().encode()})
 
 
-def simulated(made, folder: Path, companion: Path | None, shapes: list[dict] | None, seed: int, schedule: str, found: list[Diagnostic], watch=None):
-    """The report of `run_artifact`, with the simulator for a device; its findings go to `found`."""
+def simulated(
+    made,
+    folder: Path,
+    companion: Path | None,
+    shapes: list[dict] | None,
+    seed: int,
+    schedule: str,
+    found: list[Diagnostic],
+    watch=None,
+    clusters: Clusters | None = None,
+):
+    """The report of `run_artifact`, with the simulator for a device; its findings go to `found`, and what the first launch does to `clusters`."""
     from cake_core.machine import MachineError
     from cake_core.runtime import driver
     from cake_core.runtime.execute import run_artifact
@@ -107,7 +132,7 @@ def simulated(made, folder: Path, companion: Path | None, shapes: list[dict] | N
 
     def launch(params: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
         try:
-            faults = simulator.run(params, tensors, Plot(name, int(number or 0)))
+            faults = simulator.run(params, tensors, Plot(name, int(number or 0)), told=clusters.told() if clusters is not None else None)
         except MachineError as error:
             raise CakeError(Diagnostic("runtime/not-simulated", f"'{made.typed.name}' can't be simulated here: {error}", made.typed.span)) from None
         for f in faults:

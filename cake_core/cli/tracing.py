@@ -1,11 +1,17 @@
-"""`cake run --on cpu --trace`: what an emulated run tells, gathered as a trace: a track for each warp and engine, and one a barrier."""
+"""`cake run --trace`: what a run tells, gathered as a trace, and the file of it. An emulated run has a track for each warp and engine, and one a barrier;
+a simulated one those of the event machine's pictures."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
 
 from cake_core.source import Span
-from cake_core.trace import Kind, Recorder, trace_bytes
+from cake_core.trace import Kind, Recorder, Trace, beside, trace_bytes
 
 #: Slices that a trace holds; viewers get slow beyond, and a file has megabytes.
 MOST = 200_000
@@ -69,3 +75,72 @@ class Recording:
         if self.full:
             about = (*about, ("cut", f"behind {MOST} stretches of time"))
         return trace_bytes(self.recorder.trace(*about))
+
+
+class Clusters:
+    """What the clusters of the first simulated launch did, one after another. Those behind MOST slices are left out, and the file says so."""
+
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+        self.count = self.slices = 0
+        self.over = False
+
+    def told(self) -> Callable[[Trace], None] | None:
+        """Who takes what the next launch does; None behind the first one."""
+        if self.over:
+            return None
+        self.over = True
+        return self._take
+
+    def _take(self, trace: Trace) -> None:
+        self.count += 1
+        if not self.traces or self.slices + len(trace.slices) <= MOST:
+            self.slices += len(trace.slices)
+            self.traces.append(trace)
+
+    def file(self, *about: tuple[str, str | int]) -> bytes | None:
+        """None where nothing was launched."""
+        if not self.traces:
+            return None
+        if self.count > len(self.traces):
+            about = (*about, ("cut", f"behind {len(self.traces)} of {self.count} clusters"))
+        return trace_bytes(beside([(f"cluster {n}", t) for n, t in enumerate(self.traces)], *about))
+
+
+def checked_file(file: str) -> None:
+    """Raises click.FileError where a trace can't be written, in front of a run that takes a while."""
+    path = Path(file)
+    folder = path.parent
+    if file == "-":
+        raise click.BadParameter("a trace goes to a file: what the run says goes to stdout", param_hint="--trace")
+    try:
+        if path.is_dir():
+            raise click.FileError(file, "is a folder")
+        if not folder.is_dir():
+            raise click.FileError(file, f"there is no folder '{folder}'")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise click.FileError(file, "no permission to write it")
+    except OSError as error:  # a name that is too long, or a closed folder
+        raise click.FileError(file, error.strerror) from None
+
+
+def write_trace(data: bytes, file: str) -> None:
+    """The whole file or none: what stood there stays until all is written. Raises click.FileError."""
+    path = Path(file)
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe
+            path.write_bytes(data)
+            return
+        number, beside_it = tempfile.mkstemp(prefix=f".{path.name[:80]}.", dir=path.parent)
+        try:
+            with os.fdopen(number, "wb") as out:
+                out.write(data)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(beside_it, 0o666 & ~umask)
+            os.replace(beside_it, path)
+        except BaseException:
+            os.unlink(beside_it)
+            raise
+    except OSError as error:
+        raise click.FileError(file, error.strerror) from None

@@ -123,6 +123,11 @@ class Story:
     def completed(self, barrier: Barrier, phase: int, now: int, cause: Doing | None) -> None:
         self._phase(barrier, phase).end = now
 
+    def latest(self, barrier: Barrier, phase: int) -> int:
+        """When the last of what has come to a phase came."""
+        of = self._phase(barrier, phase)
+        return max((of.start, *(now for _, _, now in of.of)))
+
     def passed(self, barrier: Barrier, phase: int, doing: Doing | None) -> int:
         """A wait for a phase is over: what arrived in it let it go on. When it was complete."""
         if doing is None or phase < 0:

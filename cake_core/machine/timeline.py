@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from cake_core.facts.schema import Facts, events
 from cake_core.frozen import frozen
 from cake_core.machine.arrivals import land
-from cake_core.machine.clocks import layout_of
+from cake_core.machine.clocks import Layout, layout_of
 from cake_core.machine.outcome import Fault, Scenario
 from cake_core.machine.outcome import Kind as Wrong
 from cake_core.machine.places import Location
@@ -116,8 +116,8 @@ class Engine:
 class Soonest(Schedule):
     """A schedule with a clock on it: who can go on first does."""
 
-    def __init__(self, cluster: Cluster, picks: int) -> None:
-        super().__init__(cluster, layout_of(cluster), Order(tuple(range(len(cluster.agents))), 0), most=picks)
+    def __init__(self, cluster: Cluster, picks: int | None, layout: Layout | None = None, order: Order | None = None) -> None:
+        super().__init__(cluster, layout or layout_of(cluster), order or Order(tuple(range(len(cluster.agents))), 0), most=picks)
         self.story = Story(cluster)
         self.now = 0
         self.cause: Doing | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from random import Random
 from typing import Any
@@ -23,6 +23,7 @@ from cake_core.machine.program import steps_of
 from cake_core.machine.schedule import Order, Schedule
 from cake_core.machine.steps import Do, Doer
 from cake_core.machine.threads import Agent, Cluster, groups_of, numbered
+from cake_core.machine.timed import Timed
 from cake_core.primitive.groups import warps_of
 from cake_core.simulate.apart import tells_warps_apart
 from cake_core.simulate.carrier import Job, Mover
@@ -33,6 +34,7 @@ from cake_core.simulate.ledger import Ledger
 from cake_core.simulate.memory import Block, Memory
 from cake_core.simulate.room import Room
 from cake_core.simulate.site import Site
+from cake_core.trace import Trace
 
 #: A rank behind that of all agents, and steps of one agent at most.
 LATE, MOST = 1 << 30, 5_000_000
@@ -122,8 +124,11 @@ class Simulator:
 
     # --- one launch ------------------------------------------------------------------------------------------------
 
-    def run(self, params: Mapping[str, Any], tensors: Mapping[str, Block], plot: Plot, *, most: int = CLUSTERS) -> list[Fault]:
-        """Run a launch: `params` are the scalars, `tensors` the arrays by name, which are changed. What went wrong.
+    def run(
+        self, params: Mapping[str, Any], tensors: Mapping[str, Block], plot: Plot, *, most: int = CLUSTERS, told: Callable[[Trace], None] | None = None
+    ) -> list[Fault]:
+        """Run a launch: `params` are the scalars, `tensors` the arrays by name, which are changed. What went wrong. `told`: called with what each
+        cluster did, in their order.
 
         Raises CakeError where something is not simulated, `machine.MachineError` where the kernel does not end."""
         items = self._items(params)
@@ -138,7 +143,7 @@ class Simulator:
             for number in order:
                 cluster = self._cluster(params, tensors, number, clusters, ledger)
                 layout = layout or layout_of(cluster)
-                for f in self._scheduled(cluster, layout, plot, draw):
+                for f in self._scheduled(cluster, layout, plot, draw, told):
                     faults.setdefault(f.key, f)
                 if any(f.kind.value == "deadlock" for f in faults.values()):
                     break
@@ -149,7 +154,7 @@ class Simulator:
 
         return max(0, value(self.facts.launch.items, dict(params)))
 
-    def _scheduled(self, cluster: Cluster, layout: Layout, plot: Plot, draw: Random) -> list[Fault]:
+    def _scheduled(self, cluster: Cluster, layout: Layout, plot: Plot, draw: Random, told: Callable[[Trace], None] | None) -> list[Fault]:
         ranks = tuple(range(len(cluster.agents)))
         match plot.name:
             case "adversarial":
@@ -159,11 +164,13 @@ class Simulator:
                 order, mover = Order(ranks, -LATE, turns=True), Mover(True, draw)
             case _:
                 order, mover = Order(ranks, 0, seed=draw.randrange(1 << 30)), Mover(None, draw)
-        schedule = Schedule(cluster, layout, order, carrier=mover)
+        schedule = Schedule(cluster, layout, order, carrier=mover) if told is None else Timed(cluster, layout, order, mover)
         for a in cluster.agents:
             a.run = schedule
         found = schedule.run()
         mover.rest()
+        if told is not None:
+            told(schedule.trace(found))
         return found
 
     def _cluster(self, params: Mapping[str, Any], tensors: Mapping[str, Block], number: int, clusters: int, ledger: Ledger) -> Cluster:

@@ -13,6 +13,7 @@ from simulated_texts import KERNELS, derived, edited, launch, without
 from cake_core.cli.app import app
 from cake_core.diagnostics.json import SCHEMA_FILE
 from cake_core.machine import threads
+from cake_core.trace import chrome
 
 GEMM = KERNELS / "gemm" / "gemm_sm90.cake"
 SHAPE = ("--shape", "M=130,N=264,K=72")
@@ -177,3 +178,70 @@ def test_a_label_that_is_not_there(tmp_path):
     assert result.exit_code == 2
     assert "no label 'dome'; its labels are done" in result.output
     assert "--break prints text" in cake(labelled(tmp_path), "--break", "done", "--json").output
+
+
+def traced(path):
+    """(tracks by process and thread, complete events) of a file that viewers must open: slices of a track that begin inside of another end there."""
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(whole, json.loads(chrome.SCHEMA_FILE.read_text(encoding="utf-8")))
+    events = whole["traceEvents"]
+    named = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    slices = [e for e in events if e["ph"] == "X"]
+    by = {}
+    for e in slices:
+        by.setdefault((e["pid"], e["tid"]), []).append((e["ts"], -e["dur"]))
+    for where, rows in by.items():
+        open_until = []
+        for start, minus in sorted(rows):
+            while open_until and open_until[-1] <= start:
+                open_until.pop()
+            assert not open_until or start - minus <= open_until[-1], (named[where], start)
+            open_until.append(start - minus)
+    return named, slices
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random:5"])
+def test_a_trace_has_roles_engines_and_barriers(tmp_path, schedule):
+    file = tmp_path / "run.json"
+    result = cake(GEMM, "--shape", "M=256,N=256,K=200", "--schedule", schedule, "--trace", file)
+    assert result.exit_code == 0, result.output
+    named, slices = traced(file)
+    assert {"load", "load: copies", "math[0]", "math[1]: wgmma", "ab_full[0]", "ab_empty[3]"} <= set(named.values())
+    phases = [e["name"] for e in slices if named[e["pid"], e["tid"]] == "ab_full[0]" and e["pid"] == 0]
+    assert phases == ["phase 0"]  # of four slots, each is filled once
+    waits = [e for e in slices if e["name"] == "mbarrier.wait ab_full[0]"]
+    ends = {e["pid"]: e["ts"] + e["dur"] for e in slices if named[e["pid"], e["tid"]] == "ab_full[0]" and e["name"] == "phase 0"}
+    assert waits and all(e["ts"] + e["dur"] > ends[e["pid"]] for e in waits)  # nobody passes in front of the phase's end
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_trace_changes_nothing_of_what_is_found(wrong, tmp_path):
+    file = tmp_path / "run.json"
+    args = (wrong, "--reference", GEMM.with_suffix(".py"), "--shape", "M=256,N=256,K=328", "--schedule", "random:2", "--json")
+    plain, with_trace = json.loads(cake(*args).output), json.loads(cake(*args, "--trace", file).output)
+    assert plain["diagnostics"] == with_trace["diagnostics"] != []
+    assert traced(file)[1]
+
+
+def test_who_hangs_is_shown_to_the_end(tmp_path):
+    path, file = tmp_path / "stuck.cake", tmp_path / "run.json"
+    path.write_text(edited(derived("gemm/gemm_sm90.cake"), "ab_full: mbarrier[4] count 1", "ab_full: mbarrier[4] count 2"), encoding="utf-8")
+    result = cake(path, "--reference", GEMM.with_suffix(".py"), "--shape", "M=256,N=256,K=64", "--trace", file)
+    assert result.exit_code == 1, result.output
+    named, slices = traced(file)
+    assert any(named[e["pid"], e["tid"]] == "math[0]" and e["cat"] == "stuck" for e in slices)
+
+
+def test_clusters_stand_beside_each_other(tmp_path):
+    file = tmp_path / "run.json"
+    assert cake(GEMM, "--shape", "M=1024,N=256,K=64", "--trace", file).exit_code == 0
+    events = json.loads(file.read_text())["traceEvents"]
+    assert {e["args"]["name"] for e in events if e["name"] == "process_name"} >= {"cluster 0, CTA 0", "cluster 1, CTA 1"}
+
+
+@pytest.mark.parametrize(("file", "says"), [("gone/run.json", "no folder"), (".", "is a folder"), ("-", "goes to a file"), ("x" * 300, "name too long")])
+def test_a_trace_that_has_no_place(tmp_path, monkeypatch, file, says):
+    monkeypatch.chdir(tmp_path)
+    result = cake(GEMM, *SHAPE, "--trace", file)
+    assert result.exit_code == 2 and says in result.output.lower(), result.output
+    assert not list(tmp_path.iterdir())
