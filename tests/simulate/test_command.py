@@ -239,7 +239,9 @@ def test_clusters_stand_beside_each_other(tmp_path):
     assert {e["args"]["name"] for e in events if e["name"] == "process_name"} >= {"cluster 0, CTA 0", "cluster 1, CTA 1"}
 
 
-@pytest.mark.parametrize(("file", "says"), [("gone/run.json", "no folder"), (".", "is a folder"), ("-", "goes to a file"), ("x" * 300, "name too long")])
+@pytest.mark.parametrize(
+    ("file", "says"), [("gone/run.json", "no folder"), (".", "is a folder"), ("-", "goes to a file"), ("x" * 300, "name too long")]
+)
 def test_a_trace_that_has_no_place(tmp_path, monkeypatch, file, says):
     monkeypatch.chdir(tmp_path)
     result = cake(GEMM, *SHAPE, "--trace", file)
