@@ -170,8 +170,14 @@ def _cluster(facts: Facts, world: World, messages: bool) -> Cluster:
 
 
 def _messages(facts: Facts) -> bool:
-    """Whether control may go by what threads store to shared memory."""
-    return any(s.source is not None for part in (facts.before, facts.after, *(r.body for r in facts.roles)) for e in events(part) for s in e.sets)
+    """Whether control may go by what threads store to shared memory: addresses of tensor memory decide nothing."""
+    given = _allocations(facts)
+    return any(
+        s.source is not None and facts.buffers[s.source.name].offset not in given
+        for part in (facts.before, facts.after, *(r.body for r in facts.roles))
+        for e in events(part)
+        for s in e.sets
+    )
 
 
 def _allocations(facts: Facts) -> set[int]:
@@ -199,6 +205,7 @@ class _One:
     cluster: Cluster
     left: dict[str, str]
     each: Cluster | None = None  # the same with an agent for each warp
+    scripts: dict[int, list[Turn]] = field(default_factory=dict)  # by agent
     template: list = field(default_factory=list)
     maps: tuple[Boxes, ...] = ()
     base: int = 0
@@ -207,7 +214,7 @@ class _One:
     def differences(self) -> Iterator[tuple[str, Diagnostic]]:
         self._launch()
         registers = entry_launch(self.lowered.plan, self.arch).entry_registers
-        scripts = {a.id: script(self.facts, a, self.base, registers) for a in self.cluster.agents if _role(a) not in self.left}
+        scripts = self.scripts = {a.id: script(self.facts, a, self.base, registers) for a in self.cluster.agents if _role(a) not in self.left}
         readers = [
             _Reader(agent, warp, lane)
             for agent in self.cluster.agents
@@ -239,7 +246,7 @@ class _One:
         for (role, instance), cta in home.items():
             agents = [a for a in self.cluster.agents if (a.cta, _role(a)) == (cta, role) and instance in (None, a.instance)]
             if agents[0].role is not None or not self.facts.roles:
-                scripts = {a: script(self.facts, a, self.base, registers) for a in agents}
+                scripts = {a: self.scripts[a.id] for a in agents}
                 first = min(agents, key=lambda a: a.first)
                 acts = wanted(scripts[first], True, True)
                 if any(map(shared_out, acts)):

@@ -18,7 +18,7 @@ from cake_core.reread.numbers import GENERIC
 from cake_core.reread.talks import Talks, Thread
 
 #: Statements of the slice that one thread may execute.
-MOST = 30_000
+MOST = 20_000
 #: Addresses that the launch gives out: of tensors, and of tensor maps.
 POINTER, MAP = 1 << 40, 1 << 56
 #: The address that an allocation of tensor memory gives: no lane, and a column that shows where it is left out of a sum.

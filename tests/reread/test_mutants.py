@@ -16,7 +16,7 @@ from cake_core.pipeline import frontend
 from cake_core.reread import reread
 from cake_core.source import Source
 
-MOST = 10
+MOST = 5
 
 
 @pytest.mark.parametrize("name", ["gemm_sm80", "gemm_sm90", "gemm_sm100_pair", "softmax_cluster"])
