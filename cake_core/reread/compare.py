@@ -40,6 +40,8 @@ def _ordered(acts: list) -> list:
 def _used(wanted: list[Wanted], seen: list[Seen], rank: int) -> Difference | None:
     """What asynchronous operations touch, compared between each two of the other acts, which are the same ones."""
     for want, got in zip_longest(between(wanted), between(seen), fillvalue=()):
+        if not want and not got:
+            continue
         by_name: dict[str, tuple[list[Wanted], list[Seen]]] = defaultdict(lambda: ([], []))
         (asked, starts), (found, started) = _onto(want), _onto(got)
         for w in asked:
@@ -59,6 +61,8 @@ def _onto(acts: list) -> tuple[list, dict[tuple, list]]:
     """The acts without those that add to what was written between the same two others; and, by queue and place, those that start a sum anew there: that
     write and don't add."""
     kept, written, added, starts = [], set(), set(), defaultdict(list)
+    if not any(a.act.name.startswith((ADDED, WRITTEN)) for a in acts):
+        return acts, starts
     for a in acts:
         name = a.act.name
         place = name.removeprefix(ADDED).removeprefix(WRITTEN), a.act.parts
