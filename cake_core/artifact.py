@@ -3,7 +3,8 @@
     manifest.json   this module's `Manifest`, canonical JSON (sorted keys, two spaces)
     kernel.ptx      the text
     kernel.cubin    where an assembler was at hand
-    sourcemap.json  {"lines": [[file, line, column] | null, ...]}, one a PTX line
+    sourcemap.json  {"lines": [[file, line, column] | null, ...]}, one a PTX line; of a text with labels also "labels": where
+                    each begins, and the registers of what is in scope there (`lower.stops`)
     derived.cake    the derived form
     assumes.ptx     where the text has `assume`s: an entry that checks them on the device
 

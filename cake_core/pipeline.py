@@ -236,7 +236,7 @@ def artifact_files(
 ) -> tuple[Manifest, dict[str, bytes]]:
     """The manifest and the bytes of every file. No dates, no absolute paths: the same input gives the same bytes."""
     name = Path(source.name).name
-    files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines)}
+    files = {"kernel.ptx": lowered.ptx.encode(), "derived.cake": derived_text.encode(), "sourcemap.json": source_map(lowered.lines, lowered.labels)}
     if assembled:
         files["kernel.cubin"] = assembled.cubin
     contracts, checks = assumes(typed), None
@@ -294,9 +294,9 @@ def launch_info(lowered) -> LaunchInfo:
     return lowered.launch
 
 
-def source_map(lines: list[Span | None]) -> bytes:
+def source_map(lines: list[Span | None], labels: tuple[dict, ...] = ()) -> bytes:
     rows = [[Path(s.file).name, s.line, s.column] if s and s.line else None for s in lines]
-    return (json.dumps({"lines": rows}, separators=(",", ":")) + "\n").encode()
+    return (json.dumps({"lines": rows} | ({"labels": labels} if labels else {}), separators=(",", ":")) + "\n").encode()
 
 
 def role_record(role) -> dict:

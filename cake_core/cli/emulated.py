@@ -21,9 +21,11 @@ def run_emulated(
     found: list[Diagnostic],
     file: str | None,
     trace: str | None = None,
+    breaks: tuple[str, ...] = (),
 ):
     """The report of `run_artifact`, with the emulator for a device; findings of the emulator go to `found`. `file`: what the text is called in
-    findings, where the artifact was built from one. `trace`: file for a trace of the first launch. Raises CakeError."""
+    findings, where the artifact was built from one. `trace`: file for a trace of the first launch;
+    `breaks`: labels at which to print what is where. Raises CakeError."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads cost more than products of a warp take
     from cake_core.emulate.device import Api
     from cake_core.emulate.outcome import Unsupported
@@ -42,12 +44,20 @@ def run_emulated(
         from cake_core.cli.tracing import Recording, write_trace
 
         recording = Recording(manifest.kernel, lines.span, lambda warp: _role(f"warp {warp}", manifest))
+    stopped = None
+    if breaks:
+        from cake_core.cli.stopped import Stopped
+        from cake_core.cli.stops import Printer, checked_labels
+
+        checked_labels(breaks, (row["label"] for row in lines.labels))
+        stopped = Stopped(lines.labels, breaks, manifest, Printer(breaks))
     api = Api(
         registry().emulates,
         tuple(manifest.compute_capability),
         lambda grid: (fresh.extend(grid.findings), beyond.update(grid.findings.beyond)),
         lambda: turns_of(schedule),
         watch=lambda: recording,
+        stops=stopped.stops if stopped is not None else (),
     )
 
     def trouble(shape: dict) -> str | None:
@@ -75,6 +85,9 @@ def run_emulated(
         raise CakeError(
             Diagnostic("emulate/unsupported", f"kernel.ptx can't be read: {error.why}", lines.span(error.line), why=lines.where(error.line))
         ) from None
+    finally:
+        if stopped is not None:
+            stopped.flush()
 
 
 def _more(count: int) -> Diagnostic:
@@ -88,10 +101,12 @@ class _Lines:
     def __init__(self, folder: Path, file: str | None) -> None:
         self.file = file
         try:
-            lines = json.loads((folder / "sourcemap.json").read_text(encoding="utf-8"))["lines"]
+            whole = json.loads((folder / "sourcemap.json").read_text(encoding="utf-8"))
+            lines, labels = whole["lines"], whole.get("labels", [])
             self.places = lines if isinstance(lines, list) else []
-        except (OSError, ValueError, KeyError, TypeError):
-            self.places = []
+            self.labels = labels if isinstance(labels, list) else []
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self.places, self.labels = [], []
         try:
             self.text = (folder / "kernel.ptx").read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError):

@@ -14,7 +14,7 @@ import click
 from cake_core.cli import exits
 from cake_core.cli.build import build_options, compile_kernel, settings_of
 from cake_core.cli.judged import LOCKED, Judged
-from cake_core.cli.output import chosen_format, format_options, print_findings, read_source
+from cake_core.cli.output import MACHINE, chosen_format, format_options, print_findings, read_source
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 
 EPILOG = """\b
@@ -25,6 +25,7 @@ Examples:
   cake run out/gemm --on cpu --schedule random:1 --reference gemm.py
   cake run gemm.cake --on sim --schedule adversarial
   cake run gemm.cake --on sim --shape M=128,N=256,K=256 --trace run.json
+  cake run labelled.cake --on cpu --shape M=128,N=256,K=64 --break done
   cake run out/gemm --reference gemm.py
   cake run gemm.cake --if-available
 
@@ -117,7 +118,7 @@ def checked_schedule(context, parameter, value: str) -> str:
     help="Whose turn it is on 'cpu' and 'sim': round-robin, random:SEED or adversarial.",
 )
 @click.option("--trace", metavar="FILE", help="Write what warps, engines and barriers do, for viewers of traces; with --on cpu or sim, and one --shape.")
-@click.option("--break", "breaks", multiple=True, metavar="LABEL", help="With --on sim: print registers, memory and barriers in front of `@LABEL`; may be repeated.")
+@click.option("--break", "breaks", multiple=True, metavar="LABEL", help="With --on cpu or sim: print registers, memory and barriers in front of `@LABEL`; may be repeated.")
 @run_options
 @format_options
 def command(
@@ -137,8 +138,10 @@ def command(
         if on == "gpu" or len(shapes) != 1:
             raise click.UsageError("a trace is of one run on the CPU: --trace goes with --on cpu or --on sim, and one --shape")
         checked_file(trace)
-    if breaks and on != "sim":
-        raise click.UsageError("--break goes with --on sim: machine code has no labels")
+    if breaks and on == "gpu":
+        raise click.UsageError("--break goes with --on cpu or --on sim: a GPU is not looked into")
+    if breaks and format in MACHINE:
+        raise click.UsageError(f"--break prints text, and --format {format} would write to stdout too")
     found: list[Diagnostic] = []
     if on == "sim":
         from cake_core.cli.simulated import run_text
@@ -150,7 +153,7 @@ def command(
         file = None if os.path.isdir(target) else "<stdin>" if target == "-" else target
 
         def job(folder, companion, wanted, seed, device):
-            return run_emulated(folder, companion, wanted, seed, schedule, found, file, trace)
+            return run_emulated(folder, companion, wanted, seed, schedule, found, file, trace, breaks)
     else:
         job = run_artifact
     cubin = on == "gpu"

@@ -41,8 +41,6 @@ def run_text(
     from cake_core.cli.run import parse_shape
     from cake_core.cli.tracing import Clusters, write_trace
 
-    if breaks and format in MACHINE:
-        raise click.UsageError(f"--break prints text, and --format {format} would write to stdout too")
     if os.path.isdir(target):
         raise click.UsageError("'--on sim' takes a text: an artifact holds machine code")
     if reference and not os.path.isfile(reference):
@@ -86,13 +84,10 @@ def told_once(checked: Iterable[Diagnostic], run: Iterable[Diagnostic]) -> tuple
 
 def _printer(made, breaks: tuple[str, ...]):
     """What prints at labels; None without any."""
-    from cake_core.cli.stops import Printer
+    from cake_core.cli.stops import Printer, checked_labels
     from cake_core.simulate import labels_of
 
-    known = labels_of(made.typed)
-    if missing := [b for b in breaks if b not in known]:
-        there = f"its labels are {', '.join(known)}" if known else "it has no labels: write `@name` in front of a statement"
-        raise click.BadParameter(f"the derived form has no label '{missing[0]}'; {there}", param_hint="--break")
+    checked_labels(breaks, labels_of(made.typed))
     return Printer(breaks) if breaks else None
 
 

@@ -1,8 +1,9 @@
-"""`cake run --on sim --break LABEL`: what is where, in front of a labelled statement, as text."""
+"""`cake run --break LABEL`: what is where, in front of a labelled statement, as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,18 +20,42 @@ class Printer:
     """Prints stops at some labels, the first of them."""
 
     def __init__(self, labels: tuple[str, ...]) -> None:
-        self.labels, self.count = labels, 0
+        self.labels, self.count, self.said = labels, 0, False
 
     def __call__(self, label: str, site: Any, env: list) -> None:
         from cake_core.simulate import stop_at
 
         if label not in self.labels:
             return
+        if self.room():
+            self.show(stop_at(label, site, env))
+        else:
+            self.left_out(1)
+
+    def room(self, beside: int = 0) -> bool:
+        """Whether a stop more is printed, with so many that are still to be."""
+        return self.count + beside < MOST
+
+    def show(self, stop: Stop) -> None:
         self.count += 1
-        if self.count <= MOST:
-            click.echo("\n".join(lines(stop_at(label, site, env))) + "\n")
-        elif self.count == MOST + 1:
+        click.echo("\n".join(lines(stop)) + "\n")
+
+    def left_out(self, stops: int) -> None:
+        if stops and not self.said:
+            self.said = True
             click.echo(f"Further stops are not printed: {MOST} have been\n")
+
+
+def checked_labels(breaks: tuple[str, ...], known: Iterable[str]) -> None:
+    """Raises click.BadParameter for the first of `breaks` that is no label."""
+    known = tuple(dict.fromkeys(known))
+    for label in breaks:
+        if label in known:
+            continue
+        there = f"its labels are {', '.join(known)}" if known else "it has no labels: write `@name` in front of a statement"
+        near = get_close_matches(label.removeprefix("@"), known, n=1)
+        meant = f"; did you mean '{near[0]}'?" if near else ""
+        raise click.BadParameter(f"the derived form has no label '{label}'; {there}{meant}", param_hint="--break")
 
 
 def lines(stop: Stop) -> Iterator[str]:
@@ -56,12 +81,14 @@ def _part(title: str, rows: list[tuple[str, str]]) -> Iterator[str]:
 
 def _held(h: Held) -> Iterator[tuple[str, str]]:
     if isinstance(h.values, dict):
+        if not h.values:
+            yield h.name, h.type
         for field, x in h.values.items():
             yield f"{h.name}.{field}", f"{h.type} {_array(x)}"
     elif h.values is None:
         yield h.name, f"{h.type}, nothing written"
     else:
-        share = "" if h.written == 1 else f", {h.written:.0%} written"
+        share = "" if h.written == 1 else f", {h.written:.0%} {h.word}"
         yield h.name, f"{h.type}{share} {_array(h.values)}"
 
 

@@ -5,7 +5,8 @@ A block ends at a label, a branch, a call, and on both sides of an instruction t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -50,14 +51,16 @@ class Code:
     orders: frozenset[str] = frozenset()  # kinds of memory that the kernel has fences for
     local_bytes: int = 0
     calls: tuple[Call, ...] = ()
+    places: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of each register of the kernel: width and row
 
-
-def compiled(entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], variables: Mapping[str, int]) -> Code:
-    """The code of a kernel. `symbols`: offset of each shared variable; `variables`: address of each of the module's. Raises Unsupported, and
-    PtxSyntaxError."""
+def compiled(
+    entry: Entry, emulates: Mapping[str, Emulated], symbols: Mapping[str, int], variables: Mapping[str, int], stops: Sequence[tuple[int, Step]] = ()
+) -> Code:
+    """The code of a kernel. `symbols`: offset of each shared variable; `variables`: address of each of the module's; `stops`: called in front of what
+    stands at a line or behind it. Raises Unsupported, and PtxSyntaxError."""
     coders = _coders(entry, emulates, symbols, variables, [])
-    made = _made(entry, coders)
-    return _made(entry, _coders(entry, emulates, symbols, variables, coders)) if any(c.held for c in coders) else made
+    made = _made(entry, coders, stops)
+    return _made(entry, _coders(entry, emulates, symbols, variables, coders), stops) if any(c.held for c in coders) else made
 
 
 def _coders(
@@ -72,7 +75,7 @@ def _coders(
     return coders + [Coder(f.code, emulates, symbols, variables, next(before), coders[0].rows) for f in entry.functions]
 
 
-def _made(entry: Entry, coders: list[Coder]) -> Code:
+def _made(entry: Entry, coders: list[Coder], stops: Sequence[tuple[int, Step]]) -> Code:
     blocks: list[Block] = [Block()]
     jumps: list[Call] = []
     functions = {f.name: (f, c) for f, c in zip(entry.functions, coders[1:], strict=True)}
@@ -81,7 +84,7 @@ def _made(entry: Entry, coders: list[Coder]) -> Code:
         starts[code.name] = len(blocks) - 1
         before = len(blocks), len(jumps)
         try:
-            _body(code, coder, blocks, functions, again, jumps)
+            _body(code, coder, blocks, functions, again, jumps, () if coder.function else stops)
         except Unsupported as error:  # nobody may ever come to it
             if not coder.function:
                 raise
@@ -94,7 +97,7 @@ def _made(entry: Entry, coders: list[Coder]) -> Code:
     views, fenced = frozenset().union(*(c.views for c in coders)), frozenset().union(*(c.fenced for c in coders))
     stack = max((c.local_bytes for c in coders[1:]), default=0) * (DEPTH + 1 if again else len(functions))
     first = coders[0]
-    return Code(blocks, first.rows, views, first.params, first.param_bytes, entry.block, fenced, first.local_bytes + stack, tuple(jumps))
+    return Code(blocks, first.rows, views, first.params, first.param_bytes, entry.block, fenced, first.local_bytes + stack, tuple(jumps), first.places)
 
 
 def _refused(name: str, error: Unsupported) -> Step:
@@ -104,7 +107,9 @@ def _refused(name: str, error: Unsupported) -> Step:
     return step
 
 
-def _body(entry: Entry, coder: Coder, blocks: list[Block], functions: Mapping, again: set[str], called_: list[Call]) -> None:
+def _body(
+    entry: Entry, coder: Coder, blocks: list[Block], functions: Mapping, again: set[str], called_: list[Call], stops: Sequence[tuple[int, Step]]
+) -> None:
     """The blocks of one body behind those that are there. `again`: functions that may call themselves."""
     labels: dict[str, int] = {}
     jumps: list[tuple[int, str, int]] = []
@@ -121,7 +126,11 @@ def _body(entry: Entry, coder: Coder, blocks: list[Block], functions: Mapping, a
         block.negated, block.line, block.taken = s.negated, s.line, to
         return block
 
+    ahead = deque(sorted(stops, key=lambda stop: stop[0]))
     for s in entry.body:
+        while ahead and ahead[0][0] <= s.line:
+            begin()
+            blocks[-1].steps.append(ahead.popleft())
         if isinstance(s, Mark):
             begin()
             labels[s.name] = len(blocks) - 1

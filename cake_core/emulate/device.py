@@ -24,7 +24,7 @@ from cake_core.emulate.outcome import Finding, Unsupported
 from cake_core.emulate.turns import Turns
 from cake_core.emulate.watch import Watch
 from cake_core.ptx.declared import Variable
-from cake_core.ptx.emulated import Emulated, TiledMap
+from cake_core.ptx.emulated import Emulated, Step, TiledMap
 from cake_core.ptx.reader import Entry, PtxSyntaxError, Statement, read
 
 #: Global memory starts here; between allocations lies what belongs to nobody.
@@ -109,7 +109,7 @@ class Device:
 class Program:
     """One kernel's text, ready to be launched. Raises PtxSyntaxError and Unsupported."""
 
-    def __init__(self, text: str, emulates: Mapping[str, Emulated]) -> None:
+    def __init__(self, text: str, emulates: Mapping[str, Emulated], stops: Sequence[tuple[int, Step]] = ()) -> None:
         self.entry: Entry = read(text)
         refuse_excess(self.entry)
         self.symbols, self.static, self.extern = _laid_out(self.entry)
@@ -120,7 +120,7 @@ class Program:
                 at = -(-at // max(v.align, 16)) * max(v.align, 16)
                 self.variables.append((at, _valued(v)))
                 at += v.size + GAP
-        self.code: Code = compiled(self.entry, emulates, self.symbols, {v.name: at for at, v in self.variables})
+        self.code: Code = compiled(self.entry, emulates, self.symbols, {v.name: at for at, v in self.variables}, stops)
 
     def launch(
         self,
@@ -216,7 +216,8 @@ class _Map:
 
 
 class Api:
-    """`launched`: called with the grid of each launch, when it has run. `emulates`: the instructions by name."""
+    """`launched`: called with the grid of each launch, when it has run. `emulates`: the instructions by name; `stops`: who is called
+    in front of a line, by the lanes that come there."""
 
     def __init__(
         self,
@@ -228,9 +229,10 @@ class Api:
         multiprocessors: int = MULTIPROCESSORS,
         most: int = MOST,
         watch: Callable[[], Watch | None] = lambda: None,
+        stops: Sequence[tuple[int, Step]] = (),
     ) -> None:
         self.emulates, self.capability, self.launched, self.turns, self.races = emulates, capability, launched, turns, races
-        self.device, self.most, self.watch = Device(multiprocessors), most, watch
+        self.device, self.most, self.watch, self.stops = Device(multiprocessors), most, watch, stops
         self.programs: dict[bytes, Program] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -254,7 +256,7 @@ class Api:
 
     def program(self, data: bytes) -> Program:
         if data not in self.programs:
-            self.programs[data] = Program(data.rstrip(b"\0").decode(), self.emulates)
+            self.programs[data] = Program(data.rstrip(b"\0").decode(), self.emulates, self.stops)
         return self.programs[data]
 
     def _nothing(self, *args: Any) -> None: ...

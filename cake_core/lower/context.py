@@ -14,6 +14,7 @@ from cake_core.ir.places import Place, root
 from cake_core.ir.plan import Plan
 from cake_core.lower import addresses, scalars, values
 from cake_core.lower.inputs import Inputs
+from cake_core.lower.stops import Label
 from cake_core.lower.values import Fragment, Held
 from cake_core.primitive import Distribution, Elements, Reduction
 from cake_core.ptx.builder import Builder, Operand, Reg
@@ -42,6 +43,8 @@ class Context:
     rank: Operand = 0  # of the CTA in its cluster
     distribution: Distribution | None = None
     mutable: set[Reg] = field(default_factory=set)
+    loops: list[str] = field(default_factory=list)  # indices of the loops around, outermost first
+    labels: list[Label] = field(default_factory=list)  # of the statements so far
     keeps: bool = False  # what is read now is used later: copies are taken of what may change
 
     @property

@@ -38,6 +38,7 @@ class Lowered:
     launch: LaunchInfo
     requires: tuple[Check, ...]
     plan: Plan
+    labels: tuple[dict, ...] = ()  # rows of the source map (`stops`)
 
 
 def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
@@ -80,8 +81,12 @@ def lower(kernel: Kernel, registry, arch: Architecture) -> Lowered:
         span=kernel.span,
     )
     ptx, lines = module.print()
-    owners = [None] * (len(lines) - len(body.body) - 1) + owners + [None]  # header and prologue, body, closing brace
-    return Lowered(ptx, lines, owners, inputs.param_infos(), entry_params, tensor_maps, launch_info(kernel, plan, registry), requires(kernel), plan)
+    first = len(lines) - len(body.body) - 1
+    owners = [None] * first + owners + [None]  # header and prologue, body, closing brace
+    labels = tuple({"line": first + x.item + 1, "role": owners[first + x.item], **x.what} for x in cx.labels)
+    return Lowered(
+        ptx, lines, owners, inputs.param_infos(), entry_params, tensor_maps, launch_info(kernel, plan, registry), requires(kernel), plan, labels
+    )
 
 
 def parts(body: Block) -> tuple[Block, dict[str, Role], Block]:

@@ -10,6 +10,7 @@ from cake_core.ir.types import Scalar, Tile, Value, Values
 from cake_core.lower import said, values
 from cake_core.lower.faults import blamed
 from cake_core.lower.scalars import KINDS, elem_of, nonneg
+from cake_core.lower.stops import label_of
 from cake_core.lower.values import Held
 from cake_core.ptx.builder import Operand, PtxTypeError, Reg
 from cake_core.source import NOWHERE
@@ -30,6 +31,8 @@ def statement(cx: Context, s: Stmt) -> None:
         lower = LOWER.get(type(s))
         if lower is None:
             raise fail("derive/not-derived", f"'{type(s).__name__.lower()}' has no place in a derived text", s.span)
+        if s.label is not None:
+            cx.labels.append(label_of(cx, s))
         try:
             lower(cx, s)
         except PtxTypeError as error:
@@ -183,7 +186,9 @@ def _for(cx: Context, s: For) -> None:
 def _trip(cx: Context, s: For, index: Operand) -> None:
     with cx.scope():
         cx.names[s.pattern[0]] = index
+        cx.loops.append(s.pattern[0])
         block(cx, s.body)
+        cx.loops.pop()
 
 
 def _surely_runs(s: For) -> bool:

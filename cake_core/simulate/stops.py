@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 @frozen
 class Held:
-    """An array: its name with its slot, its type, its values (of a state by field; None: nothing was written), and the share that is written."""
+    """An array: its name with its slot, its type, its values (of a state by field; None: nothing was written), and the share that is written; `word`: what is
+    said of that share."""
 
     name: str
     type: str
     values: Any
     written: float = 1.0
+    word: str = "written"
 
 
 @frozen
