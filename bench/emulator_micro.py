@@ -195,7 +195,9 @@ def main() -> None:
     apart = [r for r in rows if not equal(r)]
     head = {"differ": sum(not r["ok"] for r in rows), "environment": environment, "families": table(rows), "equal": equals(rows)}
     args.out.write_text(written(head, "cases", map(json.dumps, apart)))
-    kept = [json.dumps([m, case.name, d]) for m in args.module for case in listed(m)[::EACH] if (d := determined(case, gpu[case.name]))]
+    agree = {f"{r['family']}/{r['form']}" for r in rows if r["ok"]}  # the others are in the record
+    sample = [(m, case) for m in args.module for case in listed(m)[::EACH] if case.name in agree]
+    kept = [json.dumps([m, case.name, d]) for m, case in sample if (d := determined(case, gpu[case.name]))]
     args.out.with_stem(args.out.stem + "_sample").write_text(written({"environment": environment}, "cases", kept))
     for family, told in table(rows).items():
         print(f"{family}: {', '.join(f'{k} {v}' for k, v in told.items())}")
