@@ -11,6 +11,9 @@ from cake_core.cli.host import registry
 from cake_core.diagnostics.model import CakeError, Diagnostic, Severity
 from cake_core.source import Span
 
+#: What a row of the source map's labels holds (`lower.stops`).
+LABEL = {"label", "line", "role", "warps", "base", "loops", "names", "tiles", "tensors"}
+
 
 def run_emulated(
     folder: Path,
@@ -104,7 +107,7 @@ class _Lines:
             whole = json.loads((folder / "sourcemap.json").read_text(encoding="utf-8"))
             lines, labels = whole["lines"], whole.get("labels", [])
             self.places = lines if isinstance(lines, list) else []
-            self.labels = labels if isinstance(labels, list) else []
+            self.labels = [r for r in labels if isinstance(r, dict) and r.keys() >= LABEL] if isinstance(labels, list) else []
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             self.places, self.labels = [], []
         try:

@@ -139,6 +139,9 @@ def test_an_artifact_has_its_labels_with_it(tmp_path):
     assert all("mma.sync" in text[r["line"] - 1] for r in rows)  # the comment that names the statement
     run = ("run", tmp_path / "out", "--on", "cpu", "--reference", GEMM / "gemm_sm80.py", "--shape", "M=128,N=128,K=64", "--break", "go")
     assert cake(*run).output.count("@go: main[0] of CTA 0") == 4
+    (tmp_path / "out" / "sourcemap.json").write_text('{"lines": [], "labels": [7, {"label": "go"}]}')
+    result = cake(*run)
+    assert result.exit_code == 2 and "it has no labels" in result.output
 
 
 @pytest.mark.parametrize(("args", "says"), [(("--on", "gpu"), "goes with --on cpu or --on sim"), (("--on", "cpu", "--json"), "prints text")])

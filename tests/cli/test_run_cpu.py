@@ -123,6 +123,10 @@ def test_a_trace(built, tmp_path):
     assert any(n.startswith("warp 0") for n in named)
     slices = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     assert slices and all(e["dur"] > 0 for e in slices)
+    assert json.loads(on_cpu(built, *SHAPE, "--json", "--trace", file).output)["runs"] and json.loads(file.read_text()) == trace
+    missing = tmp_path / "gone" / "t.json"
+    refused = on_cpu(built, *SHAPE, "--trace", missing)
+    assert refused.exit_code == 2 and "no folder" in refused.output
 
 
 @pytest.mark.parametrize(
