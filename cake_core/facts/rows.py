@@ -45,10 +45,6 @@ from cake_core.ir.nodes import Int
 from cake_core.ir.plan import Placed, Plan, RolePlan
 from cake_core.source import NOWHERE, Span
 
-#: Relations that the target and the words on roles have a say in, beside the facts.
-BESIDE = ("limit", "capability", "role", "role_word", "share")
-
-
 @frozen
 class Site:
     """Where in the facts an act stands: what a prover asks about. `role` None: outside of the roles."""
@@ -90,11 +86,6 @@ class Rows:
 
     def __getitem__(self, relation: str) -> list[Row]:
         return self.tables[relation]
-
-    @property
-    def content(self) -> str:
-        """All that the rows are made of, as text: the same for the same rows, another one for others."""
-        return "\n".join((repr(self.facts), *(f"{r.relation} {r.id} {r.values}" for name in BESIDE for r in self[name])))
 
     def find(self, relation: str, id: str) -> Row:
         return self.index[relation, id]

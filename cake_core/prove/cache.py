@@ -20,10 +20,18 @@ from cake_core.frozen import thawed
 from cake_core.sha256 import sha256
 
 if TYPE_CHECKING:
+    from cake_core.facts import Rows
     from cake_core.rules import Rule
 
 #: Kernels that are kept; the oldest go first.
 MOST = 512
+#: Relations that the target and the words on roles have a say in, beside the facts.
+BESIDE = ("limit", "capability", "role", "role_word", "share")
+
+
+def content(rows: Rows) -> str:
+    """All that rows are made of, as text: the same for the same rows, another one for others."""
+    return "\n".join((repr(rows.facts), *(f"{r.relation} {r.id} {r.values}" for name in BESIDE for r in rows[name])))
 
 
 def folder() -> Path | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cake_core.facts import Row, Rows
 from cake_core.frozen import thawed
 from cake_core.ir.printer import expr_text
-from cake_core.prove.cache import Proofs
+from cake_core.prove.cache import Proofs, content
 from cake_core.prove.effort import asked
 from cake_core.rules.engine import judge, predicates_of
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Given, Standing, unknown
@@ -161,7 +161,7 @@ class Prover:
     @property
     def _kept(self) -> Proofs:
         if self._proofs is None:
-            self._proofs = Proofs(self.rows.content)
+            self._proofs = Proofs(content(self.rows))
         return self._proofs
 
     # --- the other core --------------------------------------------------------------------------------------------

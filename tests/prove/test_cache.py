@@ -12,11 +12,10 @@ import pytest
 import cake_core
 from cake_core.check import checked
 from cake_core.facts import facts_of, rows_of
-from cake_core.facts.rows import BESIDE
 from cake_core.pipeline import build, frontend, prover
 from cake_core.plugins import load_registry
 from cake_core.prove import cache
-from cake_core.prove.cache import Proofs
+from cake_core.prove.cache import BESIDE, Proofs, content
 from cake_core.prove.prover import Prover
 from cake_core.rules import engine, judge, rulebook
 from cake_core.rules.predicates import Standing
@@ -83,7 +82,7 @@ def rows(text: str = TEXT):
 
 
 def path(text: str) -> Path:
-    return Proofs(rows(text).content).path
+    return Proofs(content(rows(text))).path
 
 
 def proved(text: str = TEXT) -> None:
@@ -211,7 +210,7 @@ def test_what_was_held_before_counts_as_looked_at(kept, monkeypatch):
 @pytest.mark.parametrize("change", ["shape", "definitions", "capabilities", "rlimit", "id", "pack"])
 def test_all_of_a_rule_that_decides_counts(kept, change):
     rule = next(r for r in rulebook().rules if r.definitions)
-    proofs = Proofs(rows().content)
+    proofs = Proofs(content(rows()))
     proofs.judged(rule, 7, 11)
     other = {"shape": rulebook().rules[0].shape, "definitions": {}, "capabilities": ("another",), "rlimit": 1, "id": "acme/x", "pack": "acme"}
     assert proofs.of(rule) == (7, 11) and proofs.of(replace(rule, level=Level.INFO)) == (7, 11)
@@ -222,7 +221,7 @@ def test_what_the_target_admits_counts(kept):
     """Rules read limits and capabilities, which are no part of the facts."""
     f, found = front(), rows()
     less = replace(f.arch, capabilities=frozenset(list(f.arch.capabilities)[1:]))
-    assert rows_of(found.facts, less, REGISTRY).content != found.content == rows_of(found.facts, f.arch, REGISTRY).content
+    assert content(rows_of(found.facts, less, REGISTRY)) != content(found) == content(rows_of(found.facts, f.arch, REGISTRY))
     made = {name: [(r.id, dict(r.values)) for r in found[name]] for name in found.tables}
     again = rows_of(found.facts, less, REGISTRY)
     differ = {name for name in made if made[name] != [(r.id, dict(r.values)) for r in again[name]]}
@@ -268,7 +267,7 @@ def test_a_damaged_file_is_no_proof_and_no_error(kept, damage):
     (file,) = kept.glob("*.json")
     whole = file.read_bytes()
     file.write_bytes(damage.encode("utf-8", "surrogateescape"))
-    assert not Proofs(rows().content).has("deadlock_free")
+    assert not Proofs(content(rows())).has("deadlock_free")
     assert asked() > 0
     assert file.read_bytes() == whole, "it is written anew"
 
@@ -279,7 +278,7 @@ def test_one_bit_is_damage_enough(kept):
     data = json.loads(file.read_text())
     question = next(q for q in data["questions"] if q.startswith(("phase_safe", "ordered")))
     file.write_text(file.read_text().replace(question, question.swapcase()))
-    assert not Proofs(rows().content).has("deadlock_free")
+    assert not Proofs(content(rows())).has("deadlock_free")
 
 
 def test_a_folder_in_place_of_a_file_and_a_folder_that_takes_nothing(kept, tmp_path, monkeypatch):

@@ -68,6 +68,8 @@ class Box:
             return agent.fault("emulate/operand", f"a tensor map whose box has rows of {self.pitch} bytes; they are multiples of {CHUNK}")
         if m.swizzle and self.pitch > m.swizzle:
             return agent.fault("emulate/operand", f"a tensor map whose box has rows of {self.pitch} bytes under a swizzle of {m.swizzle}")
+        if m.swizzle and self.pitch < m.swizzle:  # padded to the span in shared memory (H200, driver 580.159.04, 2026-12-01): not executed here
+            return agent.fault("emulate/operand", f"a tensor map whose box has rows of {self.pitch} bytes, fewer than its swizzle's {m.swizzle}")
         if any(not 1 <= b <= 256 for b in m.box):
             return agent.fault("emulate/operand", f"a tensor map with the box {m.box}: 1 to 256 elements a dimension")
         return None

@@ -237,7 +237,10 @@ def _store(s: Statement, c: Coder, words: tuple[str, ...], operation: str | None
                     why="a negative one is an illegal instruction",
                 )
             change = None
-            if operation is not None and (change := reduction(operation, _TYPES.get(box.map.kind, ""))) is None:
+            if operation is not None and (
+                (operation, box.map.kind) == ("add", "int64")  # an illegal instruction (H200)
+                or (change := reduction(operation, _TYPES.get(box.map.kind, ""))) is None
+            ):
                 raise lanes.fault("emulate/operand", f"'.{operation}' of elements of the type '{box.map.kind}'")
             _storing(lanes, lane, box, at, each, places.split(int(sources[lane]))[1], change)
 
