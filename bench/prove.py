@@ -45,7 +45,7 @@ front = frontend(Source(path, Path(path).read_text(encoding="utf-8")), registry,
 rows = rows_of(facts_of(front.typed, registry, front.arch), front.arch, registry)
 wall, before = time.perf_counter(), os.times()
 asked = prover(int(cores))(rows, rules)
-found = judge(rules, rows, asked)
+found = judge(rules, rows, asked, kept=asked.kept)
 asked.close()
 wall, after = time.perf_counter() - wall, os.times()
 left = [v.rule.id for v in found if v.outcome not in (Outcome.PROVED, Outcome.INAPPLICABLE)]

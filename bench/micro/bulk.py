@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import ml_dtypes
 import numpy as np
 
-from .case import Case, Exact, entry
+from .case import Case, Exact, entry, rounded
 from .copies import BAR, HEAD, MEET, THREADS, begin, drain, expect, fill, registers, wait
 
 SIZE = 2048
@@ -112,7 +112,7 @@ def spread() -> Case:
 def numbers(kind: str, seed: int) -> np.ndarray:
     if kind in TYPES:
         of = np.dtype(TYPES[kind])
-        return (np.random.default_rng(seed).standard_normal(SIZE // of.itemsize) * 8).astype(of)
+        return rounded(np.random.default_rng(seed).standard_normal(SIZE // of.itemsize) * 8, of)
     return pattern(SIZE, seed).view(f"{'i' if kind[0] == 's' else 'u'}{int(kind[1:]) // 8}")
 
 

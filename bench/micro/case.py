@@ -163,8 +163,16 @@ def digest(how: Exact | Near | Within, found: np.ndarray) -> str | None:
         return None
     bits = found.view(f"u{found.dtype.itemsize}")
     if how.nan:
-        bits = np.where(np.isnan(found.astype(np.float64)), bits.dtype.type(-1 & (1 << 8 * bits.itemsize) - 1), bits)
+        with np.errstate(invalid="ignore"):
+            none = np.isnan(found.astype(np.float64))
+        bits = np.where(none, bits.dtype.type(-1 & (1 << 8 * bits.itemsize) - 1), bits)
     return sha256(np.ascontiguousarray(bits).tobytes()).hexdigest()[:16]
+
+
+def rounded(x: np.ndarray, of: Any) -> np.ndarray:
+    """Numbers in a type. To one of ml_dtypes by float32: of its releases some round a float64 at once and some twice, and a record is of one input."""
+    of = np.dtype(of)
+    return (x.astype(np.float32) if of.kind == "V" else x).astype(of)
 
 
 # --- comparison ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from zlib import crc32
 import ml_dtypes
 import numpy as np
 
-from .case import Case, Exact, entry
+from .case import Case, Exact, entry, rounded
 
 #: Elements a case, and threads a CTA.
 COUNT, BLOCK = 1024, 128
@@ -38,7 +38,7 @@ def edges(kind: str) -> np.ndarray:
     of = dtype_of(kind)
     if kind in DTYPES:
         with np.errstate(all="ignore"):
-            return np.array(_REAL, np.float64).astype(of)
+            return rounded(np.array(_REAL, np.float64), of)
     return np.array(_WHOLE[of.itemsize * 8], np.uint64).astype(f"u{of.itemsize}").view(of)
 
 
@@ -61,7 +61,7 @@ def data(kinds: list[str], name: str, count: int = COUNT) -> list[np.ndarray]:
         bits = rng.integers(0, 256, left * of.itemsize, np.uint8).view(of)
         if kind in DTYPES:
             half = left // 2
-            bits = np.concatenate([bits[:half], (rng.standard_normal(left - half) * 2.0 ** rng.integers(-8, 9, left - half)).astype(of)])
+            bits = np.concatenate([bits[:half], rounded(rng.standard_normal(left - half) * 2.0 ** rng.integers(-8, 9, left - half), of)])
         out.append(np.concatenate([first, bits]))
     return out
 

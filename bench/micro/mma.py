@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import ml_dtypes
 import numpy as np
 
-from .case import Case, Exact, Within, entry
+from .case import Case, Exact, Within, entry, rounded
 
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "tf32": np.float32, "f64": np.float64}  # fmt: skip
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1, "f64": 64}
@@ -67,7 +67,7 @@ def numbers(kind: str, what: str, count: int, rng: np.random.Generator) -> np.nd
         x = np.where(chosen < 0.01, np.inf, np.where(chosen < 0.02, -np.inf, np.where(chosen < 0.04, np.nan, x)))
         x = np.where((chosen > 0.5) & (chosen < 0.6), x * {"f16": 2.0**-16, "bf16": 2.0**-128, "tf32": 2.0**-128}.get(kind, 2.0**-10), x)
     with np.errstate(all="ignore"):
-        of = x.astype(FLOATS[kind])
+        of = rounded(x, FLOATS[kind])
     if kind == "tf32":
         of = (of.view(np.uint32) & 0xFFFFE000).view(np.float32)
     return of.view(np.uint8)
@@ -79,7 +79,7 @@ def accumulator(kind: str, what: str, count: int, rng: np.random.Generator) -> n
         x[::7] = 2**31 - 1 - rng.integers(0, 1000, len(x[::7]))
         return x
     of = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
-    return (rng.integers(-64, 65, count) if what == "whole" else rng.standard_normal(count) * 4).astype(of)
+    return rounded(rng.integers(-64, 65, count) if what == "whole" else rng.standard_normal(count) * 4, of)
 
 
 def product(shape: str, a: str, b: str, acc: str, more: str, what: str) -> Case:

@@ -10,7 +10,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
-from .case import Case, Exact, Map, entry
+from .case import Case, Exact, Map, entry, rounded
 from .copies import BAR, HEAD, MEET, THREADS, begin, drain, expect, fill, registers, wait
 
 KINDS = {
@@ -53,10 +53,6 @@ def cases() -> Iterator[Case]:
         yield store(f"swizzle {span} 3d", "UINT16", (128, 6, 5), (span // 2, 4, 3), ((0, 0, 0), (16, 3, 3)), swizzle=f"{span}B")
     yield load("2d, every second row", "UINT16", (64, 30), (16, 8), ((0, 0), (16, 7), (48, 24)), steps=(1, 2))
     yield load("3d, steps of 3 and 2", "UINT16", (32, 12, 9), (16, 6, 4), ((0, 0, 0), (16, 5, 6)), steps=(1, 3, 2))
-    for at in ((1, 0), (4, 0), (-1, 0), (71, 0)):
-        yield load(f"2d at {at[0]}", "UINT16", (72, 20), (16, 8), (at,))
-    for at in ((1, 0), (4, 0), (-8, 0), (0, -3)):
-        yield store(f"2d at {at[0]} {at[1]}", "UINT16", (72, 20), (16, 8), (at,), negative=True)
     for count in (2, 4):
         yield multicast(count)
     for kind, word in (("UINT32", "u32"), ("INT32", "s32"), ("UINT64", "u64"), ("INT64", "s64")):
@@ -83,7 +79,7 @@ def array(kind: str, count: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     if of.kind in "iu":
         return rng.integers(0, 256, count * of.itemsize, np.uint8).view(of)
-    return (rng.standard_normal(count) * 4).astype(of)
+    return rounded(rng.standard_normal(count) * 4, of)
 
 
 def mapped(name: str, kind: str, extents: tuple, box: tuple, swizzle: str = "NONE", steps: tuple = (), fill_: str = "NONE") -> tuple[Map, int]:
@@ -127,8 +123,8 @@ def load(
     return Case("tensor map", f"load {form}", text, params, {"D": Exact()}, THREADS, dynamic=total + BAR, more={"A": array(kind, count, len(form))})
 
 
-def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", reduction: str | None = None, negative: bool = False) -> Case:
-    places = tuple(p for p in places if negative or min(p) >= 0)  # of a store a negative one is an illegal instruction (H200)
+def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", reduction: str | None = None) -> Case:
+    places = tuple(p for p in places if min(p) >= 0)  # of a store a negative one is an illegal instruction, of all one that is no multiple of 16 bytes (H200)
     m, count = mapped("A", kind, extents, box, swizzle)
     _, slot = _slot(kind, box)
     total = slot * len(places)
