@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from cake_core.ir.build import words
 from cake_core.ir.nodes import All, Declaration, Expr, Index, Int, Name, Slice, TypeExpr
 from cake_core.ir.places import root

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from cake_tma.load import Load
+from cake_tma.plugin import cake_primitives
+from cake_tma.store import Commit, Store, Wait
+
 from cake_core.diagnostics import CakeError
 from cake_core.effects import Access, BySignal, CommitGroup, InGroup, Issuer, Mode, Proxy, WaitGroup
 from cake_core.ir.build import op
 from cake_core.ir.nodes import Attr, Name
 from cake_core.ir.types import F32, Tile
 from cake_core.primitive import Demand, Form
-from cake_tma.load import Load
-from cake_tma.plugin import cake_primitives
-from cake_tma.store import Commit, Store, Wait
 
 
 def load(to, of, **words):

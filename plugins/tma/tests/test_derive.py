@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from cake_tma.load import Load
+from cake_tma.store import Store, Wait
+
 from cake_core.diagnostics import CakeError
 from cake_core.ir.build import add, mul, op
 from cake_core.ir.nodes import Name
 from cake_core.ir.printer import stmt_text
 from cake_core.source import Span
-from cake_tma.load import Load
-from cake_tma.store import Store, Wait
 
 AT = Span("k.cake", 7, 5, 7, 40)
 

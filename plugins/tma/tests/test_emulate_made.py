@@ -86,7 +86,7 @@ def box(x: int, y: int, rows: np.ndarray = ROWS, width: int = 40) -> list:
     return padded[y : y + 16, x : x + 8].reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 8), (36, 20)])
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (16, 8), (32, 20)])
 def test_a_map_made_of_nothing(run, x, y):
     done = run(ZEROS + MADE, x, y)
     assert done.findings == [] and done["D"].tolist() == box(x, y)

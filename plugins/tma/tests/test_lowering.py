@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from cake_core.ir.build import op
-from cake_core.ir.types import I32
 from cake_tma.load import Load
 from cake_tma.prefetch import Prefetch
 from cake_tma.store import REDUCTIONS, Commit, Store, Wait
+
+from cake_core.ir.build import op
+from cake_core.ir.types import I32
 
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.mbarrier::complete_tx::bytes"
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cake_core.ptx.emulated import swizzled
-from cake_core.ptx.reductions import NANS
 
 if TYPE_CHECKING:
     from cake_core.ptx.emulated import Agent, TiledMap
@@ -24,9 +23,10 @@ CHUNK = 16
 #: A swizzle repeats after so many bytes, whichever it is.
 PERIOD = 1024
 
-#: The NaN that fills what lies outside: the ISA and the driver say that it is one, and not which bits it has; these are the canonical ones.
-FILLS = {"float16": NANS["float16"], "bfloat16": NANS["bfloat16"], "float32": NANS["float32"], "tfloat32": NANS["float32"],
-         "float32_ftz": NANS["float32"], "tfloat32_ftz": NANS["float32"], "float64": 0x7FFFFFFFFFFFFFFF}  # fmt: skip
+#: The NaN that fills what lies outside, by the bits of an element: the ISA and the driver say that it is one; these are an H200's (driver 580.159.04,
+#: 2026-12-01), the same two bytes again and again.
+FILL = {16: 0x7FF7, 32: 0x7FF77FF7, 64: 0x7FF77FF77FF77FF7}
+FLOATS = ("float16", "bfloat16", "float32", "tfloat32", "float32_ftz", "tfloat32_ftz", "float64")
 
 
 class Box:
@@ -124,7 +124,7 @@ class Box:
 
     def filled(self) -> np.ndarray:
         """A box full of what stands for elements outside: uint8 (rows, pitch)."""
-        if self.map.fill == "nan" and self.map.kind in FILLS:
-            value = FILLS[self.map.kind].to_bytes(self.bits // 8, "little")
+        if self.map.fill == "nan" and self.map.kind in FLOATS:
+            value = FILL[self.bits].to_bytes(self.bits // 8, "little")
             return np.tile(np.frombuffer(value, np.uint8), (self.rows, self.counts[0])).copy()
         return np.zeros((self.rows, self.pitch), np.uint8)

@@ -72,6 +72,12 @@ class _Form:
             at = tuple(int(v[lane]) for v in values)
             if at[0] * box.bits % 8:
                 raise lanes.fault("emulate/operand", f"element {at[0]} of {box.bits} bits starts at no byte")
+            if box.rank > 1 and at[0] * box.bits % 128:
+                raise lanes.fault(
+                    "emulate/misaligned",
+                    f"a box at element {at[0]} of the innermost dimension, {at[0] * box.bits // 8} bytes from its start",
+                    why="of two dimensions and more an H200 takes multiples of 16 bytes, and any other is an illegal instruction (driver 580.159.04, 2026-12-01)",
+                )
             if self.four and box.map.box[1] != 1:
                 raise lanes.fault("emulate/operand", f"a tensor map with the box {box.map.box} for four rows: its second extent is 1")
             out.append((lane, box, at[:2] if self.four else at, np.array(at[1:], np.int64) if self.four else None))
@@ -198,7 +204,12 @@ def _ordered(data: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def taken(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) -> np.ndarray:
-    """The elements of a box as they are in global memory, filled outside: uint8 (rows, pitch)."""
+    """The elements of a box as a load gives them, filled outside: uint8 (rows, pitch)."""
+    data = _read(agent, box, at, each)
+    return nearest_tf32(data) if box.map.kind.startswith("tfloat32") else data
+
+
+def _read(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) -> np.ndarray:
     rows, low, high = box.inside(at, each)
     whole = rows is None and high - low == box.counts[0]
     if rows is not None and not len(rows):
@@ -215,6 +226,13 @@ def taken(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) 
     data = box.filled()
     data[slice(None) if rows is None else rows, first:end] = read
     return data
+
+
+def nearest_tf32(data: np.ndarray) -> np.ndarray:
+    """The words of elements of the types tfloat32, which a load rounds (H200, driver 580.159.04, 2026-12-01); ties, which were not seen, to even."""
+    bits = np.ascontiguousarray(data).view(np.uint32)
+    near = bits + (np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    return np.where(bits & np.uint32(0x7F800000) == 0x7F800000, bits, near).view(np.uint8)
 
 
 # --- stores ---------------------------------------------------------------------------------------------------------
