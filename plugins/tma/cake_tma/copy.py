@@ -14,6 +14,9 @@ from cake_tma.boxes import ALIGN, PATTERN, SWIZZLES, Box, Buffer, boxes, start_u
 from cake_tma.tiles import Extent, extent, multiple_of
 
 RANK_MAX = 5  # PTX ISA, Tensors: 1 to 5 dimensions
+#: Bytes: of two dimensions and more, a box that starts elsewhere in a row is an illegal instruction (H200, driver 580.159.04, 2026-12-01;
+#: bench/emulator_micro.py). The ISA does not say so.
+START = 16
 
 
 @frozen
@@ -92,6 +95,7 @@ def check(copy: Copy, cx: CheckContext) -> None:
     if cx.form is Form.SCHEDULE:
         if not fitting(copy):
             raise _refused(copy, copy.boxes(0))
+        check_start(copy)
         return
     declared = cx.declaration(name)
     swizzle = swizzle_of(declared)
@@ -106,6 +110,21 @@ def check(copy: Copy, cx: CheckContext) -> None:
     at, align = declared.words.get("at") if declared else None, PATTERN * swizzle or ALIGN
     if isinstance(at, Int) and at.value % align:
         raise fail("ptx/tma-align", f"'{name}' lies at {at.value}, not a multiple of {align}", at.span, resource=name)
+    check_start(copy)
+
+
+def check_start(copy: Copy) -> None:
+    """A box starts in a row of the tensor where the unit can."""
+    there = copy.there
+    if len(there.shape) > 1 and not multiple_of(there.starts[-1], START // there.elem.bytes):
+        raise fail(
+            "ptx/tma-start",
+            f"'{copy.op.name}' starts at a column of '{there.name}' that is not surely a multiple of {START // there.elem.bytes}",
+            there.starts[-1].span or copy.tensor.span,
+            why=f"in a row of {there.elem} a box starts at a multiple of {START} bytes: any other start is an illegal instruction",
+            fix="start at a multiple, or copy these columns without a tensor map",
+            resource=there.name,
+        )
 
 
 def _refused(copy: Copy, why: str, fix: str = "give the tile whole panels of the swizzle, or the buffer another one") -> CakeError:

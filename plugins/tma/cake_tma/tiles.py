@@ -6,7 +6,7 @@ from cake_core.diagnostics import fail
 from cake_core.frozen import frozen
 from cake_core.ir.nodes import Expr, Int
 from cake_core.ir.places import place_of, root
-from cake_core.ir.types import Elem, Scalar
+from cake_core.ir.types import Elem, Scalar, Unknown
 
 
 @frozen
@@ -53,7 +53,9 @@ def extent(expr: Expr) -> Extent:
 
 
 def multiple_of(start: Expr, unit: int) -> bool:
-    """Whether a start coordinate is surely a multiple of `unit`."""
+    """Whether a start coordinate is surely a multiple of `unit`. One without a type was told already."""
+    if isinstance(start.type, Unknown):
+        return True
     if isinstance(start, Int):
         return start.value % unit == 0
     return unit == 1 or isinstance(start.type, Scalar) and start.type.range.multiple_of(unit)

@@ -42,7 +42,8 @@ ALL = All()
 
 
 def part(lo: int | str | Expr, size: int) -> Slice:
-    return Slice(lo if isinstance(lo, Expr) else integer(lo), integer(size))
+    """A name starts at a multiple of the size."""
+    return Slice(multiple(lo, size) if isinstance(lo, str) else lo if isinstance(lo, Expr) else integer(lo), integer(size))
 
 
 def at(base: Expr, *indices) -> Index:

@@ -11,7 +11,7 @@ from cake_core.diagnostics import CakeError
 from cake_core.effects import Access, BySignal, CommitGroup, InGroup, Issuer, Mode, Proxy, WaitGroup
 from cake_core.ir.build import op
 from cake_core.ir.nodes import Attr, Name
-from cake_core.ir.types import F32, Tile
+from cake_core.ir.types import BF16, F32, Tile
 from cake_core.primitive import Demand, Form
 
 
@@ -169,3 +169,17 @@ def test_effects_of_a_store(ir):
 def test_every_primitive_cites_the_isa():
     for p in cake_primitives():
         assert "PTX ISA" in p.doc and p.capabilities
+
+
+@pytest.mark.parametrize(("elem", "fine", "wrong"), [(BF16, 8, 4), (F32, 4, 2), (F32, 4, 3)])
+def test_a_box_starts_in_a_row_at_a_multiple_of_16_bytes(ir, schedule, elem, fine, wrong):
+    """Of loads and stores; a vector starts anywhere."""
+    here, there = ir.shared("a", (64, 32), elem=elem), ir.tensor("A", "M", "K", elem=elem)
+    for start in (ir.multiple("k", fine), 0, fine, -fine):
+        Load().check(load(here, ir.at(there, ir.part("m", 64), ir.part(start, 32))), schedule)
+    for start in (ir.multiple("k", wrong), ir.integer("k"), 1, wrong, -wrong):
+        tile = ir.at(there, ir.part("m", 64), ir.part(start, 32))
+        assert code(load(here, tile), schedule) == "ptx/tma-start"
+        assert code(op("tma.store", tile, arrow="<-", value=here), schedule, Store()) == "ptx/tma-start"
+    vector = ir.tensor("V", "K", elem=elem)
+    Load().check(load(ir.shared("v", (32,), elem=elem), ir.at(vector, ir.part(ir.integer("k"), 32))), schedule)
