@@ -179,4 +179,5 @@ def limited() -> Iterator[Case]:
             for to, out in (("f16", "f16"), ("bf16", "bf16")):
                 yield one(f"cvt.{mode}{relu}.satfinite.{to}.f32", "f32", out)
                 yield one(f"cvt.{mode}{relu}.satfinite.{to}x2.f32", "f32 f32", "b32")
-    yield one("cvt.rna.satfinite.tf32.f32", "f32", "b32")
+    limited = "cvt.rna.satfinite.tf32.f32"  # of an H200 one NaN has other bits than the rest
+    yield one(limited, "f32", "f32", text=f".reg .b32 %w; {limited} %w, {{a}}; mov.b32 {{d}}, %w;")

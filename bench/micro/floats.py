@@ -92,7 +92,7 @@ def halves() -> Iterator[Case]:
 def beyond(kind: str, count: int) -> list[np.ndarray]:
     """Operands among which are NaNs of all kinds: with one of them a tensor map fills what lies outside of a tensor."""
     bits = np.array(
-        [0x7FFF, 0xFFFF, 0x7E00, 0x7FC0, 0x7FFE, 0x7F81, 0x7C01, 0xFE00, 0, 0x8000, 0x3C00, 0xBC00, 0x4248, 0x7C00, 0x7F80, 0x3F80], np.uint16
+        [0x7FFF, 0xFFFF, 0x7E00, 0x7FC0, 0x7FF7, 0xFFF7, 0x7F81, 0x7C01, 0xFE00, 0, 0x8000, 0x3C00, 0xBC00, 0x4248, 0x7C00, 0x7F80, 0x3F80], np.uint16
     )
     return [bits[x].view(dtype_of(kind)) for x in np.random.default_rng(5).integers(0, len(bits), (count, 2048))]
 

@@ -12,7 +12,7 @@ from .case import Case, Exact, entry
 from .copies import HEAD, THREADS, begin, drain, expect, fill, registers, wait
 from .tensor_maps import array, mapped
 
-PLACES = ((0, 0), (16, 8), (64, 16), (-8, -3), (71, 19), (5, 13))
+PLACES = ((0, 0), (16, 8), (64, 16), (-16, -3), (64, 19), (32, 13))  # at multiples of 16 bytes, of elements of every size
 #: Elements' numbers (PTX ISA, Tensormap new_val validity), and how many bytes each has.
 ELEMENTS = {
     "u8": (0, 1),
@@ -42,7 +42,6 @@ def cases() -> Iterator[Case]:
     for mode, word in ((2, "64"), (3, "128")):
         box = [("box_dim", 0, int(word) // 2), ("swizzle_mode", None, mode)]
         yield changed(f"swizzle_mode {word}", box, size=int(word) * 8)
-    yield changed("fill_mode of u16", [("fill_mode", None, 1)])
     for name, (number, size) in ELEMENTS.items():
         fields = [("elemtype", None, number), ("global_dim", 0, 128 // size), ("box_dim", 0, 32 // size)]
         yield changed(f"elemtype {name}", fields)

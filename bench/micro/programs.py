@@ -14,7 +14,8 @@ from .lanewise import case, data
 COUNT = 60
 #: Registers of each kind.
 NUMBER = {"r": 6, "l": 4, "f": 4, "p": 4, "h": 3}
-#: Instructions by the kinds of their operands, the result first; "i" is a number.
+#: Instructions by the kinds of their operands, the result first; "i" is a number, "j" one below 32: of a constant start behind the
+#: word the assembler (ptxas 12.8 and 13.0) folds bfe.s32 to -1, and the ISA says the sign.
 STEPS = (
     *((f"{op}.{k}", "rrr") for op in ("add", "sub", "mul.lo", "mul.hi", "min", "max") for k in ("u32", "s32")),
     *((f"{op}.{k}", "lll") for op in ("add", "sub", "mul.lo", "mul.hi", "min", "max") for k in ("u64", "s64")),
@@ -24,7 +25,7 @@ STEPS = (
     *((f"{op}", "lri") for op in ("mul.wide.u32", "mul.wide.s32")),
     *((f"{op}", "lrr") for op in ("mul.wide.u32", "mul.wide.s32")),
     *((op, "rrrr") for op in ("mad.lo.u32", "mad.hi.s32", "prmt.b32", "dp4a.u32.s32", "shf.l.wrap.b32", "sad.u32")),
-    *((op, "rrii") for op in ("bfe.u32", "bfe.s32")),
+    *((op, "rrji") for op in ("bfe.u32", "bfe.s32")),
     *((op, "llii") for op in ("bfe.s64",)),
     *((op, "rr") for op in ("popc.b32", "clz.b32", "brev.b32", "not.b32", "neg.s32", "abs.s32", "cnot.b32", "bfind.u32")),
     *((op, "rl") for op in ("cvt.u32.u64", "cvt.sat.s32.s64", "popc.b64", "clz.b64")),
@@ -76,6 +77,8 @@ class Drawn:
     def operand(self, kind: str) -> str:
         if kind == "i":
             return str(self.random.choice((0, 1, 5, 31, 32, 33, 40)))
+        if kind == "j":
+            return str(self.random.choice((0, 1, 5, 16, 30, 31)))
         if kind in "rl" and self.random.random() < 0.15:
             return self.random.choice(("0", "1", "-1", "7", "0x7fffffff", "-2147483648", "12345", "-77"))
         return self.register(kind)

@@ -38,7 +38,12 @@ def cases() -> Iterator[Case]:
         yield load(f"2d {kind}", kind, (3 * inner - 16 // size, 10), (inner, 8), ((0, 0), (inner, 4), (2 * inner, 5), (-16 // size, -2)))
         if "FLOAT" in kind:
             yield load(
-                f"2d {kind} NaN", kind, (3 * inner - 16 // size, 10), (inner, 8), ((0, 0), (2 * inner, 5), (-16 // size, -2)), fill_="NAN_REQUEST_ZERO_FMA"
+                f"2d {kind} NaN",
+                kind,
+                (3 * inner - 16 // size, 10),
+                (inner, 8),
+                ((0, 0), (2 * inner, 5), (-16 // size, -2)),
+                fill_="NAN_REQUEST_ZERO_FMA",
             )
     for span in (32, 64, 128):
         for size, kind in ((1, "UINT8"), (2, "BFLOAT16"), (4, "FLOAT32")):
@@ -124,7 +129,9 @@ def load(
 
 
 def store(form: str, kind: str, extents: tuple, box: tuple, places: tuple, swizzle: str = "NONE", reduction: str | None = None) -> Case:
-    places = tuple(p for p in places if min(p) >= 0)  # of a store a negative one is an illegal instruction, of all one that is no multiple of 16 bytes (H200)
+    places = tuple(
+        p for p in places if min(p) >= 0
+    )  # of a store a negative one is an illegal instruction, of all one that is no multiple of 16 bytes (H200)
     m, count = mapped("A", kind, extents, box, swizzle)
     _, slot = _slot(kind, box)
     total = slot * len(places)

@@ -48,6 +48,16 @@ def _in_cluster(lanes: Lanes) -> tuple[int, int, int]:
     return tuple(i % n for i, n in zip(lanes.cta.index, lanes.cta.launch.cluster, strict=True))
 
 
+def _explicit(lanes: Lanes) -> bool:
+    """A cluster that the launch or the entry asked for. A launch without is one of clusters of one CTA that are not explicit (H200, driver
+    580.159.04, 2026-12-01)."""
+    words = " ".join(lanes.cta.launch.directives)
+    return len(lanes.cta.cluster) > 1 or ".reqnctapercluster" in words or ".explicitcluster" in words
+
+
+#: Warps that a multiprocessor of sm_80, sm_90 and sm_100 has room for (CUDA Programming Guide, Compute Capabilities), which is what an H200 has in
+#: %nwarpid (driver 580.159.04, 2026-12-01); the ISA says that it is at least the warps that there can be.
+WARPS = 64
 _ONE = np.uint64(1)
 SPECIAL: dict[str, Callable[[Lanes], np.ndarray]] = {
     **{f"%tid.{axis}": _thread(n) for n, axis in enumerate("xyz")},
@@ -60,10 +70,10 @@ SPECIAL: dict[str, Callable[[Lanes], np.ndarray]] = {
     **_per_axis("cluster_nctaid", lambda lanes: lanes.cta.launch.cluster),
     "%cluster_ctarank": lambda lanes: _all(lanes.cta.rank),
     "%cluster_nctarank": lambda lanes: _all(len(lanes.cta.cluster)),
-    "%is_explicit_cluster": lambda lanes: _all(1),
+    "%is_explicit_cluster": lambda lanes: _all(_explicit(lanes)),
     "%laneid": lambda lanes: _LANE,
     "%warpid": lambda lanes: _all(lanes.warp),
-    "%nwarpid": lambda lanes: _all(-(-lanes.cta.threads // LANES)),
+    "%nwarpid": lambda lanes: _all(WARPS),
     "%smid": lambda lanes: _all(lanes.cta.number),
     "%nsmid": lambda lanes: _all(lanes.cta.launch.multiprocessors),
     "%gridid": lambda lanes: _all(1),

@@ -26,6 +26,20 @@ NANS = {"float16": 0x7FFF, "bfloat16": 0x7FFF, "float32": 0x7FFFFFFF}
 OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
+def of_numbers(choose: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The lesser or greater (`choose`: numpy's minimum or maximum) of two floats; of a number and a NaN, quiet or signaling, the number (PTX ISA, min,
+    max). numpy's fmin and fmax give a NaN for some that are signaling."""
+    import numpy as np
+
+    def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        made = choose(x, y)
+        if np.isnan(made).any():
+            made = np.where(np.isnan(x), y, np.where(np.isnan(y), x, made))
+        return made
+
+    return change
+
+
 def reduction(operation: str, type: str) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
     """Combines bytes: uint8 (.., n) of what is there and of what comes, n a multiple of the element's bytes. None: there is no such reduction."""
     name = ELEMENTS.get(type)
@@ -93,4 +107,4 @@ def _floats(operation: str, name: str) -> Callable | None:
 
         return change
 
-    return {"add": add, "min": extreme(np.fmin, np.bitwise_or), "max": extreme(np.fmax, np.bitwise_and)}.get(operation)
+    return {"add": add, "min": extreme(of_numbers(np.minimum), np.bitwise_or), "max": extreme(of_numbers(np.maximum), np.bitwise_and)}.get(operation)

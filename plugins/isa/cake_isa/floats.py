@@ -130,8 +130,36 @@ def mul(s: Statement, c: Coder) -> Step:
 
 
 def fma(s: Statement, c: Coder) -> Step:
-    """PTX ISA, fma: without rounding between product and sum; `.relu` turns what is negative to zero."""
+    """PTX ISA, fma: without rounding between product and sum; `.relu` turns what is negative to zero; `.oob`: zero where a factor is the NaN with which
+    tensor maps fill what lies outside."""
+    if "oob" in s.words:
+        return _within(s, c)
     return _computed(s, c, fused, lambda way, x, y, z: _sum(x * y, z, way), _exact_fma, direct=("f32",))
+
+
+#: The bits of that NaN but for the sign, of f16 and of bf16 (H200, driver 580.159.04, 2026-12-01; the ISA says only that it is a special one).
+OUTSIDE = 0x7FF7
+
+
+def _within(s: Statement, c: Coder) -> Step:
+    w = Words(s, c)
+    w.need("rn")
+    w.need("oob")
+    relu, kind = w.flag("relu"), w.type(*HALVES)
+    w.end()
+    d, *operands = s.operands
+    word = "b32" if kind.endswith("x2") else "b16"
+    reads, raw, to = [widened(c, o, kind) for o in operands], [c.source(o, word) for o in operands[:2]], narrowed(c, d, kind)
+
+    def step(lanes: Lanes) -> None:
+        x, y, z = (r(lanes) for r in reads)
+        value = _sum(x * y, z, "rn")
+        if relu:
+            value = np.where(value < 0, 0.0, value) + 0.0
+        a, b = (r(lanes).view(np.uint16) & 0x7FFF == OUTSIDE for r in raw)
+        to(lanes, np.where(a | b, 0.0, value))
+
+    return step
 
 
 def mad(s: Statement, c: Coder) -> Step:

@@ -11,6 +11,7 @@ import numpy as np
 from cake_core.ptx.emulated import TYPES, Coder, Lanes, Step
 from cake_core.ptx.forms import Words
 from cake_core.ptx.reader import Statement
+from cake_core.ptx.reductions import of_numbers
 from cake_isa.floats import HALVES, _gross, canonical, flushed, narrowed, widened
 
 _KINDS = {**{k: k for k in ("f32", "f64", "f16", "bf16")}, "f16x2": "f16", "bf16x2": "bf16"}
@@ -169,12 +170,12 @@ def testp(s: Statement, c: Coder) -> Step:
 def least(s: Statement, c: Coder) -> Step:
     """PTX ISA, min: -0 is less than +0; the other operand where one is NaN, or NaN with `.NaN`; `.xorsign.abs`: the lesser size with the signs' xor;
     three operands: without `.xorsign`, with or without `.abs`."""
-    return _chosen(s, c, np.fmin, np.minimum, np.bitwise_or)
+    return _chosen(s, c, of_numbers(np.minimum), np.minimum, np.bitwise_or)
 
 
 def greatest(s: Statement, c: Coder) -> Step:
     """PTX ISA, max."""
-    return _chosen(s, c, np.fmax, np.maximum, np.bitwise_and)
+    return _chosen(s, c, of_numbers(np.maximum), np.maximum, np.bitwise_and)
 
 
 def pick(x: np.ndarray, y: np.ndarray, choose, join) -> np.ndarray:

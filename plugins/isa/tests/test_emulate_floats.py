@@ -366,7 +366,8 @@ def test_gross_approximations_of_f64(execute):
     [
         "add.rz.f16 %d, %a, %a;",
         "mul.f32.f16 %d, %a, %a;",
-        "fma.rn.oob.f16 %d, %a, %a, %a;",
+        "fma.rn.oob.f32 %d, %a, %a, %a;",
+        "fma.rn.sat.oob.f16 %d, %a, %a, %a;",
         "min.xorsign.f32 %d, %a, %a;",
         "div.f32 %d, %a, %a;",
         "sqrt.approx.f64 %d, %a;",
@@ -375,3 +376,18 @@ def test_gross_approximations_of_f64(execute):
 def test_forms_that_are_not_there_are_refused(emulates, text):
     with pytest.raises(Unsupported):
         on_registers(text, {"a": np.zeros(32, np.float32)}, {"d": "float32"}, emulates)
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_a_factor_from_outside_of_a_tensor_makes_zero(emulates, kind):
+    """fma.oob: of a factor, whichever it is and whatever its sign; of the summand it is a NaN as any other."""
+    one = {"f16": 0x3C00, "bf16": 0x3F80}[kind]
+    rows = [(0x7FF7, one, one), (0xFFF7, one, one), (one, 0x7FF7, 0x7FFF), (0x7FF7, 0x7FFF, 0x7FFF), (0x7FFF, one, one), (one, one, 0x7FF7), (one, one, one)]
+    a, b, c = (np.array([r[n] for r in rows] + [0] * (32 - len(rows)), np.uint16) for n in range(3))
+    double = {"f16": 0x4000, "bf16": 0x4000}[kind]
+    wanted = [0, 0, 0, 0, 0x7FFF, 0x7FFF, double]
+    run = on_registers(f"fma.rn.oob.{kind} %d, %a, %b, %c;", {"a": a, "b": b, "c": c}, {"d": "uint16"}, emulates)
+    assert run["d"][: len(rows)].tolist() == wanted
+    wide = {n: x.astype(np.uint32) * 0x10001 for n, x in (("a", a), ("b", b), ("c", c))}
+    run = on_registers(f"fma.rn.oob.{kind}x2 %d, %a, %b, %c;", wide, {"d": "uint32"}, emulates)
+    assert run["d"][: len(rows)].tolist() == [w * 0x10001 for w in wanted]

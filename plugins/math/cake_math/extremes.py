@@ -8,6 +8,7 @@ from cake_core.ir.nodes import Call
 from cake_core.ir.types import F32, I32, U32, Level, Scalar, Type
 from cake_core.primitive import CheckContext, Elements, Function, LowerContext, SimulateContext, Special, Specials
 from cake_core.ptx.builder import Operand
+from cake_core.ptx.reductions import of_numbers
 from cake_math.masks import SUFFIX
 from cake_math.operands import arguments, common_elem, met
 
@@ -37,7 +38,7 @@ class Extreme(Function):
 
         x, y = cx.operands(*call.positional)
         floats = common_elem(call, (F32, I32, U32)) == F32
-        of = {"min": (np.minimum, np.fmin), "max": (np.maximum, np.fmax)}[self.name][floats]
+        of = {"min": (np.minimum, of_numbers(np.minimum)), "max": (np.maximum, of_numbers(np.maximum))}[self.name][floats]
         return of(np.float32(x), np.float32(y)) if floats else of(x, y)
 
     def each(self, call: Call, cx: LowerContext) -> Elements:

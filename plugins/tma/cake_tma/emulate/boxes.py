@@ -70,6 +70,8 @@ class Box:
             return agent.fault("emulate/operand", f"a tensor map whose box has rows of {self.pitch} bytes under a swizzle of {m.swizzle}")
         if m.swizzle and self.pitch < m.swizzle:  # padded to the span in shared memory (H200, driver 580.159.04, 2026-12-01): not executed here
             return agent.fault("emulate/operand", f"a tensor map whose box has rows of {self.pitch} bytes, fewer than its swizzle's {m.swizzle}")
+        if m.fill == "nan" and m.kind not in FLOATS:  # an illegal instruction (H200, driver 580.159.04, 2026-12-01)
+            return agent.fault("emulate/operand", f"a tensor map of {m.kind} that fills with NaN: only floating-point types have one")
         if any(not 1 <= b <= 256 for b in m.box):
             return agent.fault("emulate/operand", f"a tensor map with the box {m.box}: 1 to 256 elements a dimension")
         return None
@@ -124,7 +126,7 @@ class Box:
 
     def filled(self) -> np.ndarray:
         """A box full of what stands for elements outside: uint8 (rows, pitch)."""
-        if self.map.fill == "nan" and self.map.kind in FLOATS:
+        if self.map.fill == "nan":
             value = FILL[self.bits].to_bytes(self.bits // 8, "little")
             return np.tile(np.frombuffer(value, np.uint8), (self.rows, self.counts[0])).copy()
         return np.zeros((self.rows, self.pitch), np.uint8)

@@ -205,11 +205,6 @@ def _ordered(data: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 def taken(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) -> np.ndarray:
     """The elements of a box as a load gives them, filled outside: uint8 (rows, pitch)."""
-    data = _read(agent, box, at, each)
-    return nearest_tf32(data) if box.map.kind.startswith("tfloat32") else data
-
-
-def _read(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) -> np.ndarray:
     rows, low, high = box.inside(at, each)
     whole = rows is None and high - low == box.counts[0]
     if rows is not None and not len(rows):
@@ -221,6 +216,8 @@ def _read(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) 
     if found is None:
         raise agent.fault("emulate/out-of-bounds", f"a tensor map names {hex(start)} of global memory, where nothing is allocated")
     read = found[0].read(agent, sources - start + found[1], end - first)
+    if box.map.kind.startswith("tfloat32"):
+        read = nearest_tf32(read)
     if whole:
         return np.ascontiguousarray(read)
     data = box.filled()
@@ -229,10 +226,12 @@ def _read(agent: Agent, box: Box, at: tuple[int, ...], each: np.ndarray | None) 
 
 
 def nearest_tf32(data: np.ndarray) -> np.ndarray:
-    """The words of elements of the types tfloat32, which a load rounds (H200, driver 580.159.04, 2026-12-01); ties, which were not seen, to even."""
+    """The words of elements of the types tfloat32, which a load rounds, a NaN to the canonical one (H200, driver 580.159.04, 2026-12-01); ties, which
+    were not seen, to even."""
     bits = np.ascontiguousarray(data).view(np.uint32)
     near = bits + (np.uint32(0xFFF) + (bits >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
-    return np.where(bits & np.uint32(0x7F800000) == 0x7F800000, bits, near).view(np.uint8)
+    size = bits & np.uint32(0x7FFFFFFF)
+    return np.where(size < 0x7F800000, near, np.where(size == 0x7F800000, bits, np.uint32(0x7FFFE000))).view(np.uint8)
 
 
 # --- stores ---------------------------------------------------------------------------------------------------------

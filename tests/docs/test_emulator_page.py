@@ -1,0 +1,36 @@
+"""The tables of docs/emulator.md are those of the records, and nothing in the records is wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def made():
+    spec = importlib.util.spec_from_file_location("docs_emulator", DOCS / "emulator.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", made().TABLES)
+def test_the_table_is_that_of_the_record(name):
+    page, (start, end) = (DOCS / "emulator.md").read_text(encoding="utf-8"), made().marks(name)
+    assert page.split(start)[1].split(end)[0].strip() == made().TABLES[name](), "write it anew: python docs/emulator.py --write"
+
+
+def test_nothing_recorded_is_wrong():
+    of = made().recorded
+    assert of("emulator_micro")["differ"] == 0 and sum(f["cases"] for f in of("emulator_micro")["families"].values()) >= 2000
+    assert of("emulator")["bad"] == [] and of("emulated_sm100")["wrong"] == 0
+
+
+def test_every_kernel_and_shape_is_recorded():
+    """Of the companions, which no test may shrink unseen."""
+    names = {p.stem for p in (DOCS.parent / "kernels").glob("*/*.cake")}
+    run = {c["kernel"].removesuffix("_sm90").removesuffix("_sm80") for r in ("emulator", "emulated_sm100") for c in made().recorded(r)["cases"]}
+    assert {n for n in names if n not in run and n.removesuffix("_sm90").removesuffix("_sm80") not in run} == set()
