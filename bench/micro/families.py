@@ -19,6 +19,7 @@ MODULES = (
     "shared",
     "spaces",
     "mma",
+    "wmma",
     "wgmma",
     "tensor_maps",
     "made_maps",

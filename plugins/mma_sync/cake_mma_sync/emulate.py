@@ -45,7 +45,7 @@ def product(s: Statement, c: Coder) -> Step:
         left, right = factor(get_a(lanes), form.m), factor(get_b(lanes), COLUMNS)
         sums = matrix(get_c(lanes), form.m, form.c)
         if form.a == "b1":
-            out = _bits(form, left, right, sums)
+            out = bit_counts(form, left, right, sums)
         else:
             left, right = _values(form, left, form.a), _values(form, right, form.b)
             if form.a == "f64":
@@ -139,7 +139,7 @@ def _values(form: Form, rows: np.ndarray, kind: str) -> np.ndarray:
     return numbers.values(rows, kind)
 
 
-def _bits(form: Form, left: np.ndarray, right: np.ndarray, sums: np.ndarray) -> np.ndarray:
+def bit_counts(form: Form, left: np.ndarray, right: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """The set bits of `and` or `xor` of each row with each column, counted, and C (PTX ISA, mma: .bitOp)."""
     a, b = numbers.values(left, "b1"), numbers.values(right, "b1")
     common = a @ b.T

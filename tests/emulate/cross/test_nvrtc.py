@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from by_nvrtc import launched, ptx
 
-from cake_core.emulate.outcome import Unsupported
-
 SCHEDULES = ("round-robin", "adversarial")
 
 #: Tiles come by cuda::memcpy_async in a pipeline of two stages.
@@ -339,8 +337,6 @@ CASES = {
     "calls": (CALLS, calls, {"sm_80": "call.uni", "sm_90a": "call.uni"}),
     "columns": (COLUMNS, columns, {"sm_100a": "tcgen05.ld.sync.aligned.16x256b.x1"}),
 }
-#: Kernels with an instruction that is refused, by its name.
-REFUSED = {("wmma", "sm_80"): "wmma.load.a.sync.aligned.row.m16n16k16.global.f16"}
 ALL = [(name, arch) for name, (_, _, archs) in CASES.items() for arch in archs]
 
 
@@ -357,7 +353,7 @@ def compiled():
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize(("name", "arch"), [c for c in ALL if c not in REFUSED], ids=str)
+@pytest.mark.parametrize(("name", "arch"), ALL, ids=str)
 def test_it_is_right(name, arch, schedule, compiled, emulates):
     text = compiled(name, arch)
     _, data, archs = CASES[name]
@@ -367,10 +363,3 @@ def test_it_is_right(name, arch, schedule, compiled, emulates):
     assert run.findings == []
     for output, values in want.items():
         np.testing.assert_allclose(run[output].astype(np.float64), np.asarray(values).astype(np.float64), rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize(("name", "arch"), REFUSED, ids=str)
-def test_it_is_refused_by_name(name, arch, compiled, emulates):
-    arguments, launch, _, _ = CASES[name][1]()
-    with pytest.raises(Unsupported, match=REFUSED[name, arch]):
-        launched(compiled(name, arch), arguments, emulates, **launch)
