@@ -55,8 +55,8 @@ def _explicit(lanes: Lanes) -> bool:
     return len(lanes.cta.cluster) > 1 or ".reqnctapercluster" in words or ".explicitcluster" in words
 
 
-#: Warps that a multiprocessor of sm_80, sm_90 and sm_100 has room for (CUDA Programming Guide, Compute Capabilities), which is what an H200 has in
-#: %nwarpid (driver 580.159.04, 2026-12-01); the ISA says that it is at least the warps that there can be.
+#: Warps that a multiprocessor of compute capability 8.0, 9.0 and 10.0 has room for (CUDA Programming Guide, Compute Capabilities), which is what an
+#: H200 has in %nwarpid (driver 580.159.04, 2026-12-01).
 WARPS = 64
 _ONE = np.uint64(1)
 SPECIAL: dict[str, Callable[[Lanes], np.ndarray]] = {
