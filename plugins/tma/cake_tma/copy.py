@@ -95,7 +95,7 @@ def check(copy: Copy, cx: CheckContext) -> None:
     if cx.form is Form.SCHEDULE:
         if not fitting(copy):
             raise _refused(copy, copy.boxes(0))
-        check_start(copy)
+        check_start(copy.op.name, copy.there, copy.tensor)
         return
     declared = cx.declaration(name)
     swizzle = swizzle_of(declared)
@@ -110,17 +110,16 @@ def check(copy: Copy, cx: CheckContext) -> None:
     at, align = declared.words.get("at") if declared else None, PATTERN * swizzle or ALIGN
     if isinstance(at, Int) and at.value % align:
         raise fail("ptx/tma-align", f"'{name}' lies at {at.value}, not a multiple of {align}", at.span, resource=name)
-    check_start(copy)
+    check_start(copy.op.name, copy.there, copy.tensor)
 
 
-def check_start(copy: Copy) -> None:
-    """A box starts in a row of the tensor where the unit can."""
-    there = copy.there
+def check_start(name: str, there: Extent, tile: Expr) -> None:
+    """A box of the operation `name` starts in a row of the tensor where the unit can."""
     if len(there.shape) > 1 and not multiple_of(there.starts[-1], START // there.elem.bytes):
         raise fail(
             "ptx/tma-start",
-            f"'{copy.op.name}' starts at a column of '{there.name}' that is not surely a multiple of {START // there.elem.bytes}",
-            there.starts[-1].span or copy.tensor.span,
+            f"'{name}' starts at a column of '{there.name}' that is not surely a multiple of {START // there.elem.bytes}",
+            there.starts[-1].span or tile.span,
             why=f"in a row of {there.elem} a box starts at a multiple of {START} bytes: any other start is an illegal instruction",
             fix="start at a multiple, or copy these columns without a tensor map",
             resource=there.name,

@@ -8,7 +8,7 @@ from cake_core.ir.build import by_leader
 from cake_core.ir.nodes import Block, Op
 from cake_core.primitive import CheckContext, DeriveContext, LowerContext, Operation, Parameter
 from cake_tma.boxes import BOX_MAX, GRAIN
-from cake_tma.copy import RANK_MAX
+from cake_tma.copy import RANK_MAX, check_start
 from cake_tma.instruction import map_operand
 from cake_tma.tiles import extent
 
@@ -34,6 +34,7 @@ class Prefetch(Operation):
         elif (longest := max(box.sizes)) > BOX_MAX:
             why = f"a box has at most {BOX_MAX} elements in a dimension, this one has {longest}"
         else:
+            check_start(self.name, box, tile)
             return
         raise fail("ptx/tma-box", f"this tile of '{box.name}' can't be moved by '{self.name}'", tile.span, why=why, resource=box.name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from cake_tma.load import Load
 from cake_tma.plugin import cake_primitives
+from cake_tma.prefetch import Prefetch
 from cake_tma.store import Commit, Store, Wait
 
 from cake_core.diagnostics import CakeError
@@ -181,5 +182,6 @@ def test_a_box_starts_in_a_row_at_a_multiple_of_16_bytes(ir, schedule, elem, fin
         tile = ir.at(there, ir.part("m", 64), ir.part(start, 32))
         assert code(load(here, tile), schedule) == "ptx/tma-start"
         assert code(op("tma.store", tile, arrow="<-", value=here), schedule, Store()) == "ptx/tma-start"
+        assert code(op("tma.prefetch", tile), schedule, Prefetch()) == "ptx/tma-start"
     vector = ir.tensor("V", "K", elem=elem)
     Load().check(load(ir.shared("v", (32,), elem=elem), ir.at(vector, ir.part(ir.integer("k"), 32))), schedule)
