@@ -3,15 +3,16 @@ Shared Memory Descriptor, Instruction Descriptor, Data Movement Shapes, Block Sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 
 from cake_core.ptx.acts import ADDED, LANE, READ, WRITTEN, Act, Moment, anywhere, form_of, in_rank, rows_used, tensor_used
+from cake_core.ptx.matrices import ROWS, STEP, matrix_used
 from cake_core.ptx.reader import At, Group, Operand, Statement
 
 ENGINE = "tcgen05.commit"
-#: Rows of a pattern, bytes of K of one instruction, lanes of tensor memory, those that one warp reaches.
-ROWS, STEP, LANES, OWN = 8, 32, 128, 32
+#: Lanes of tensor memory, and those that one warp reaches.
+LANES, OWN = 128, 32
 #: Bits 61-63 of a descriptor of shared memory. 1 is 128 bytes in units of 32, which is not read.
 SWIZZLE = {0: 0, 2: 128, 4: 64, 6: 32}
 #: By kind, types by their code in the instruction descriptor, as a text calls them, and bytes of one; two e2m1 are a byte where the kind packs them.
@@ -79,25 +80,9 @@ def _place(at: Moment, operand: Operand, columns: int) -> tuple[tuple[int, int],
 
 @lru_cache(1024)
 def _matrix(bits: int, rank: int, elem: str, size: int, rows: int, turned: bool) -> tuple[Act, ...]:
-    return tuple(_reached(bits, rank, elem, size, rows, turned))
-
-
-def _reached(bits: int, rank: int, elem: str, size: int, rows: int, turned: bool) -> Iterator[Act]:
-    """A pattern is eight rows of the bytes of the swizzle. K-major, a row is one of M or N, and the stride goes from one pattern to the next; MN-major, a row
-    is one of K, the stride goes from one pattern to the next of K, and the leading offset from one column panel of M or N to the next."""
-    form = _form(bits, elem)
     swizzle, stride, leading = SWIZZLE.get(bits >> 61 & 7, 0), (bits >> 32 & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4
     first = in_rank((bits & 0x3FFF) << 4, rank)
-    if not swizzle:  # core matrices of eight rows of 16 bytes
-        for k in range(STEP // 16):
-            for n in range(rows // ROWS):
-                yield rows_used(ENGINE, first + k * leading + n * stride, ROWS, 16, 16, form)
-    elif not turned:
-        yield from _groups(first, rows, swizzle, STEP, stride, form)
-    else:
-        panel = swizzle // size
-        for n in range(0, rows, panel):
-            yield from _groups(first + n // panel * leading, STEP // size, swizzle, min(panel, rows - n) * size, stride, form)
+    return tuple(matrix_used(ENGINE, first, stride, leading, swizzle, size, rows, turned, _form(bits, elem)))
 
 
 def _form(bits: int, elem: str | None) -> tuple[str, ...]:
@@ -105,15 +90,6 @@ def _form(bits: int, elem: str | None) -> tuple[str, ...]:
     if bits >> 46 & 0x7F != 1 or bits >> 61 not in SWIZZLE:
         return form_of(f"a descriptor of the form {bits >> 46:#x}")
     return form_of(elem, SWIZZLE[bits >> 61])
-
-
-def _groups(first: int, rows: int, pitch: int, width: int, stride: int, form: tuple[str, ...]) -> Iterator[Act]:
-    """`rows` rows in patterns of eight."""
-    if stride == ROWS * pitch or rows <= ROWS:
-        yield rows_used(ENGINE, first, rows, pitch, width, form)
-    else:
-        for n in range(rows // ROWS):
-            yield rows_used(ENGINE, first + n * stride, ROWS, pitch, width, form)
 
 
 def copied(s: Statement, at: Moment) -> tuple[Act, ...]:

@@ -3,15 +3,14 @@ and apart from lowering."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, in_rank, rows_used, used
+from cake_core.ptx.acts import Act, Moment, Reread, committed, drained, fenced, form_of, in_rank, used
+from cake_core.ptx.matrices import matrix_used
 from cake_core.ptx.reader import Statement
 
 QUEUE = "wgmma"  # the wgmma-group of the executing threads
-#: Rows of a core matrix, bytes of K that one instruction takes (wgmma.mma_async, Matrix Fragments: K by type), rows of A.
-ROWS, STEP, BLOCK = 8, 32, 64
+BLOCK = 64  # rows of A
 #: Bits 62-63 of a descriptor (Matrix Descriptor Format).
 SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}
 #: Types as an opcode names them, by what a text calls them, and their bytes.
@@ -39,36 +38,11 @@ def _shape(opcode: str) -> tuple[int, tuple[str, str]]:
 
 @lru_cache(1024)
 def _matrix(bits: int, rank: int, kind: str, rows: int, turned: bool) -> tuple[Act, ...]:
-    return tuple(_reached(bits, rank, kind, rows, turned))
-
-
-def _reached(bits: int, rank: int, kind: str, rows: int, turned: bool) -> Iterator[Act]:
-    """Strided Dimension Byte Offset, Leading Dimension Byte Offset (Shared Memory Matrix Layout): a pattern is eight rows of the bytes of the swizzle.
-    K-major, a row is one of M or N, and the stride goes from one pattern to the next below; transposed, a row is one of K, the stride goes from one pattern to
-    the next of K, and the leading offset from one column panel of M or N to the next."""
     elem, size = TYPES[kind]
     swizzle, stride, leading = SWIZZLE[bits >> 62 & 3], (bits >> 32 & 0x3FFF) << 4, (bits >> 16 & 0x3FFF) << 4
     first = in_rank((bits & 0x3FFF) << 4, rank)
     form = form_of(elem, swizzle) if bits >> 49 & 7 == 0 else form_of(f"a base offset of {bits >> 49 & 7}")
-    if not swizzle:  # core matrices of eight rows of 16 bytes
-        for k in range(STEP // 16):
-            for n in range(rows // ROWS):
-                yield rows_used(QUEUE, first + k * leading + n * stride, ROWS, 16, 16, form)
-    elif not turned:
-        yield from _groups(first, rows, swizzle, STEP, stride, form)
-    else:
-        panel = swizzle // size
-        for n in range(0, rows, panel):
-            yield from _groups(first + n // panel * leading, STEP // size, swizzle, min(panel, rows - n) * size, stride, form)
-
-
-def _groups(first: int, rows: int, pitch: int, width: int, stride: int, form: tuple[str, ...]) -> Iterator[Act]:
-    """`rows` rows in patterns of eight."""
-    if stride == ROWS * pitch or rows <= ROWS:
-        yield rows_used(QUEUE, first, rows, pitch, width, form)
-    else:
-        for n in range(rows // ROWS):
-            yield rows_used(QUEUE, first + n * stride, ROWS, pitch, width, form)
+    return tuple(matrix_used(QUEUE, first, stride, leading, swizzle, size, rows, turned, form))
 
 
 REREADS = (
