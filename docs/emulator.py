@@ -81,7 +81,17 @@ def alone() -> str:
     return "\n".join((said, "", *table(head, sorted(rows))))
 
 
-TABLES = {"micro-kernels": micro, "kernels": zoo, "sm100": alone}
+def speed() -> str:
+    """What one item of work costs in both executors."""
+    found = recorded("on_cpu")
+    host = found["environment"]["host"]
+    rows = [(f"`{r['kernel']}`", r["arch"], r["emulator"]["wall_s"], r["simulator"]["wall_s"]) for r in found["kernels"]]
+    shape = ", ".join(f"{n} = {v}" for n, v in found["shape"].items())
+    said = f"{shape}, {host['processor']}, Python {host['python']}, {found['environment']['date']} (`bench/results/on_cpu.json`):"
+    return "\n".join((said, "", *table(("kernel", "target", "emulator, s", "simulator, s"), rows)))
+
+
+TABLES = {"speed": speed, "micro-kernels": micro, "kernels": zoo, "sm100": alone}
 
 
 def marks(name: str) -> tuple[str, str]:

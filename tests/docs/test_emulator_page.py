@@ -30,6 +30,7 @@ def test_nothing_recorded_is_wrong():
     of = made().recorded
     assert of("emulator_micro")["differ"] == 0 and sum(f["cases"] for f in of("emulator_micro")["families"].values()) >= 2000
     assert of("emulator")["bad"] == [] and of("emulated_sm100")["wrong"] == 0
+    assert all(row[executor]["within"] for row in of("on_cpu")["kernels"] for executor in of("on_cpu")["most_s"])
 
 
 def test_every_kernel_is_recorded_on_every_shape_of_its_companion():
