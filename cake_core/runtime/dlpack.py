@@ -95,21 +95,26 @@ def parse(capsule: Any) -> Parsed:
 _alive: dict[int, tuple] = {}  # address of a Managed to all that it needs
 
 
-@Deleter
-def _release(address: int) -> None:
-    _alive.pop(address, None)
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _destroy(capsule: int) -> None:
-    """Destructor of a capsule: if nobody consumed it (its name is unchanged), the tensor goes with it."""
-    if _raw_valid(capsule, b"dltensor"):
-        _release(_raw_get(capsule, b"dltensor"))
-
-
 # In the destructor the object is being freed: its address may be passed on, a new reference may not be made.
 _raw_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _raw_get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+
+
+@Deleter
+def _release(address: int, alive: dict = _alive) -> None:
+    alive.pop(address, None)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _destroy(capsule: int, valid: Any = _raw_valid, get: Any = _raw_get, alive: dict = _alive) -> None:
+    """Destructor of a capsule: if nobody consumed it (its name is unchanged), the tensor goes with it."""
+    if valid(capsule, b"dltensor"):
+        alive.pop(get(capsule, b"dltensor"), None)
+
+
+# A capsule may outlive this module, in the frames of an exception that ends the process: the code of its destructor stays, and asks for no global name.
+for _kept in (_release, _destroy):
+    _api.Py_IncRef(ctypes.py_object(_kept))
 _new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 

@@ -2,6 +2,8 @@
 
 import ctypes
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -234,3 +236,18 @@ def test_every_pattern_of_eight_bits(elem):
     values = np.random.default_rng(2).standard_normal((1000,), dtype=np.float32)
     step = np.maximum(np.abs(values), 2.0**-6) * 2.0 ** -{"e4m3": 3, "e5m2": 2}[elem]
     assert (np.abs(to_float64(near, ELEMENTS[elem]) - values) <= step).all()
+
+
+@pytest.mark.parametrize("held", ["raise KeyError(capsule)", "sys.kept = capsule", "sys.kept = [capsule, sys]; sys.kept.append(sys.kept)"])
+def test_a_capsule_may_outlive_the_module_that_made_it(held):
+    """In an exception that ends the process, in another module, in a ring: the process ends as it would without."""
+    text = f"""import sys
+from cake_core.runtime.dlpack import make
+def run():
+    block = bytearray(64)
+    capsule = make(block, 4096, (1, 0), (2, 32), (4, 4))
+    {held}
+run()"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert done.returncode == ("raise" in held), done.stderr
+    assert "Exception ignored" not in done.stderr
