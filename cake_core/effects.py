@@ -81,7 +81,8 @@ class Access:
     thread touches those elements of the tile that its registers of the statement's fragment stand for, "warp" if each warp does; None: not said.
 
     `order`: what else an access orders, "acquire", "release" or "acq_rel"; None: nothing. `scope`: among which threads it does, and is atomic: "cta",
-    "cluster", "gpu" or "sys" (PTX ISA, memory consistency model); None: of an access that is neither. `when`: the statement does it only under this
+    "cluster", "gpu" or "sys" (PTX ISA, memory consistency model); None: of an access that is neither. `adds`: the integer that an atomic write of one
+    element adds to it, by one thread; None: it does something else, or more than one thread does it. `when`: the statement does it only under this
     condition."""
 
     place: Expr
@@ -96,6 +97,7 @@ class Access:
     order: str | None = None
     scope: str | None = None
     divided: str | None = None
+    adds: Expr | None = None
     when: Expr | None = None
 
 

@@ -354,9 +354,11 @@ class Scope:
     def _act(self, e: declared.Effect, chosen: dict[int, Expr]) -> Act:
         match e:
             case declared.Access():
-                cta, when = (None if x is None else self.value(x) for x in (e.cta, chosen.get(id(e.place), e.when)))
+                cta, adds, when = (None if x is None else self.value(x) for x in (e.cta, e.adds, chosen.get(id(e.place), e.when)))
                 done = self._completion(e.completion)
-                return Access(self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope)
+                return Access(
+                    self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope, adds
+                )
             case declared.BarrierInit(barrier):
                 return Init(root(barrier).id)
             case declared.BarrierWait(barrier, parity):

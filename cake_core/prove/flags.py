@@ -2,8 +2,8 @@
 
 A CTA writes, then releases a flag; another one acquires a flag, then reads. Where the two touch a common element of the tensor, the flag that is
 acquired has to be the one that was released, element by element, as for `disjoint`. A loop that waits until a flag has come to a count has to wait for
-all that release it: the CTAs that do have numbers below the count, no two of them the same. That each adds 1 to a flag that starts at 0 is taken
-for granted, and what is decided by the value of a flag in another way, as by who comes last, is not looked at.
+all that release it: the CTAs that do have numbers below the count, no two of them the same, each adds 1, and no other statement adds to a flag of that tensor, which starts
+at 0. What is decided by the value of a flag in another way, as by who comes last, is not looked at.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def _counted(a: Row, b: Row, r: Row, q: Row, memory: Memory) -> Answer:
         if _decided(memory.rows.facts, b.site.event):
             return PROVED
         return Answer(Standing.VIOLATED, f"the flag is acquired in line {q.site.event.span.line}, and no one waits until it was released")
+    if (other := _adds_otherwise(r, memory)) is not None:
+        line, said = other.site.event.span.line, "not 1" if other["event"] == r["event"] else "too"
+        return unknown(f"the loop in line {q.site.event.span.line} counts who releases '{r['buffer']}', and line {line} adds to it {said}")
     places = memory.places()
     numbers = [Int(0), *(x.lo for x in a.site.act.region.box)]
     if all(any(_numbered(places, r, n, count, memory) for n in numbers) for count in counts):
@@ -132,6 +135,16 @@ def _counted(a: Row, b: Row, r: Row, q: Row, memory: Memory) -> Answer:
     if shared.standing is Standing.VIOLATED and all(c == Int(1) for c in counts):
         return Answer(Standing.VIOLATED, why, shared.values)
     return unknown(why)
+
+
+def _adds_otherwise(r: Row, memory: Memory) -> Row | None:
+    """A statement for which the flag is not the number of those that have released it by `r`: it adds something else than 1, or adds beside it."""
+    for w in memory.rows["access"]:
+        if w["buffer"] == r["buffer"] and w["mode"] == Mode.WRITE and w["atomic"]:
+            adds = w.site.act.adds
+            if adds != Int(0) and (adds != Int(1) or w["event"] != r["event"]):
+                return w
+    return None
 
 
 def _bounds(facts: Facts, acquires: Event) -> Iterator[Expr]:

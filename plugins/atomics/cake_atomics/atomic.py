@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cake_atomics.place import ORDER, SCOPE, SUFFIX, address, check_element, one_writer, ordering, qualifiers
 from cake_core.diagnostics import fail
 from cake_core.effects import Access, Effect, Issuer, Mode
@@ -51,7 +53,9 @@ class Atomic(Function):
     def effects(self, call: Call) -> tuple[Effect, ...]:
         target = call.positional[0]
         ordered = ordering(call.options.get("order"), call.options.get("scope"), target)
-        return tuple(Access(target, mode, issuer=Issuer.WARP, atomic=True, **ordered) for mode in (Mode.READ, Mode.WRITE))
+        one = self.name == "atomic.add" and target.type.elem in (I32, U32) and max(level(target), call.positional[1].type.level) is not Level.LANE
+        read = Access(target, Mode.READ, issuer=Issuer.WARP, atomic=True, **ordered)
+        return read, replace(read, mode=Mode.WRITE, adds=call.positional[1] if one else None)
 
     def simulate(self, call: Call, cx: SimulateContext) -> object:
         target, *values = call.positional

@@ -129,7 +129,9 @@ class Red(Operation):
         issuer = Issuer.LEADER if scalar and _writer(op) <= Level.INSTANCE else Issuer.WARP
         reads = () if scalar else tuple(Access(f, Mode.READ) for f in fragments_in(op.value))
         ordered = ordering(op.words.get("order"), op.words.get("scope"), target)
-        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, divided=None if scalar else "thread", **ordered))
+        one = issuer is Issuer.LEADER and self.name == "red.add" and target.type.elem in INTEGERS
+        divided = None if scalar else "thread"
+        return (*reads, Access(target, Mode.WRITE, issuer=issuer, atomic=True, divided=divided, adds=op.value if one else None, **ordered))
 
     def simulate(self, op: Op, cx: SimulateContext) -> None:
         cx.write(op.operands[0], cx.value(op.value), combine=combining(self.name.split(".")[1]))
