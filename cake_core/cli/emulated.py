@@ -111,7 +111,7 @@ class _Lines:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             self.places, self.labels = [], []
         try:
-            self.text = (folder / "kernel.ptx").read_text(encoding="utf-8").splitlines()
+            self.text = (folder / "kernel.ptx").read_text(encoding="utf-8", errors="replace").splitlines()
         except (OSError, ValueError):
             self.text = []
 

@@ -164,6 +164,14 @@ _MODULES = count()
 _NAME = re.compile(r"%?[\w$]+")
 
 
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PtxSyntaxError(line, f"byte 0x{data[error.start]:02x} is no text") from None
+
+
 def _valued(v: Variable) -> Variable:
     """A variable whose initial value is read."""
     try:
@@ -256,7 +264,7 @@ class Api:
 
     def program(self, data: bytes) -> Program:
         if data not in self.programs:
-            self.programs[data] = Program(data.rstrip(b"\0").decode(), self.emulates, self.stops)
+            self.programs[data] = Program(_text(data.rstrip(b"\0")), self.emulates, self.stops)
         return self.programs[data]
 
     def _nothing(self, *args: Any) -> None: ...

@@ -101,6 +101,15 @@ def test_text_that_is_no_ptx(built, tmp_path):
     assert result.exit_code == 1 and "emulate/unsupported" in result.output and "Traceback" not in result.output
 
 
+def test_bytes_that_are_no_text(built, tmp_path):
+    made = edited(built, tmp_path, ".target", ".tarjet")
+    ptx = (made / "kernel.ptx").read_bytes().replace(b".tarjet", b".tar\xffet")
+    (made / "kernel.ptx").write_bytes(ptx)
+    result = on_cpu(made, *SHAPE)
+    assert result.exit_code == 1 and "error[emulate/unsupported]: kernel.ptx can't be read: byte 0xff is no text" in result.output
+    assert f"line {ptx[: ptx.index(bytes([255]))].count(bytes([10])) + 1} of kernel.ptx" in result.output
+
+
 def test_an_instruction_that_nobody_executes(built, tmp_path):
     result = on_cpu(edited(built, tmp_path, "  mov.u32 %r0, %tid.x;", "  acme.twist.b32 %r0;\n  mov.u32 %r0, %tid.x;"), *SHAPE)
     assert result.exit_code == 1 and "'acme.twist.b32' is not executed here" in result.output
