@@ -76,7 +76,8 @@ class Access:
     """A read or write of `place` (a tile expression: buffer, tensor or fragment). `cta`: rank in the cluster of the CTA whose
     shared memory it is; None: the own. `atomic`: a read and a write in one step, which other such accesses do not disturb.
 
-    `clips`: of a tile of a tensor, what lies past the extents is left alone (S12); False: all of it is touched. `width`: the address of
+    `clips`: of a tile of a tensor, what lies past the extents is left alone (S12); False: all of it is touched. `front`: so is
+    what lies in front of the first element; False: no tile that is clipped may start there. `width`: the address of
     each piece that is accessed at once must be a multiple of so many bytes; None: the primitive answers for it. `divided`: "thread" if each
     thread touches those elements of the tile that its registers of the statement's fragment stand for, "warp" if each warp does; None: not said.
 
@@ -93,6 +94,7 @@ class Access:
     cta: Expr | None = None
     atomic: bool = False
     clips: bool = True
+    front: bool = True
     width: int | None = None
     order: str | None = None
     scope: str | None = None

@@ -357,7 +357,7 @@ class Scope:
                 cta, adds, when = (None if x is None else self.value(x) for x in (e.cta, e.adds, chosen.get(id(e.place), e.when)))
                 done = self._completion(e.completion)
                 return Access(
-                    self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope, adds
+                    self._region(e.place), e.mode, e.proxy, done, e.issuer, cta, e.atomic, None, e.clips, e.width, when, e.order, e.scope, adds, e.front
                 )
             case declared.BarrierInit(barrier):
                 return Init(root(barrier).id)

@@ -129,7 +129,7 @@ class Moved:
 @frozen
 class Access:
     """A read or write of a region; `cta`: rank in the cluster of the CTA whose memory it is, None: the own. `value`: what a write of one
-    element of shared memory leaves there, where that is an integer and known. `clips`, `width`, `order`, `scope`, `adds`: as of `effects.Access`. `when`:
+    element of shared memory leaves there, where that is an integer and known. `clips`, `front`, `width`, `order`, `scope`, `adds`: as of `effects.Access`. `when`:
     the condition under which its statement does it, where one of its expressions chooses. `division`: how the executing threads share the
     tile, if known; `turns`: at the banks of shared memory, of the instruction that takes most (`banks.py`);
     `moved`: of global memory (`sectors.py`)."""
@@ -148,6 +148,7 @@ class Access:
     order: str | None = None
     scope: str | None = None
     adds: Expr | None = None
+    front: bool = True
     division: Division | None = None
     turns: int | None = None
     moved: Moved | None = None

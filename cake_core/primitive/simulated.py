@@ -42,10 +42,12 @@ class SimulateContext(TypingProtocol):
     def read(self, place: Expr, fill: float = 0, cta: int | None = None) -> Any:
         """A tile in memory, or a fragment. Past a tensor's extents it reads `fill`. `cta`: of another rank."""
 
-    def write(self, place: Expr, value: Any, *, clip: int | None = None, cta: int | None = None, combine: Callable | None = None) -> None:
+    def write(
+        self, place: Expr, value: Any, *, clip: int | None = None, cta: int | None = None, combine: Callable | None = None, front: bool = True
+    ) -> None:
         """Put a value into a place; of a tile that lies over the threads those elements that the executing warps hold. What lies past a
         tensor's extents is dropped, and what lies at or behind `clip` along the first dimension that is sliced. `combine(old, new)`:
-        what is left there instead, in one step."""
+        what is left there instead, in one step. `front`: as of `effects.Access`."""
 
     def reduction(self, name: str) -> Reduction | None:
         """The reduction, or fragment type, of that name."""

@@ -31,11 +31,11 @@ STEP, START = 8, 2**30
 
 @frozen
 class Bound:
-    """A number that has to be in 0 .. `extent` - `size`. `what` it is, and what it is of."""
+    """A number that has to be in 0 .. `extent` - `size`, or at least 0 without an `extent`. `what` it is, and what it is of."""
 
     number: Expr
     size: Expr
-    extent: Expr | int
+    extent: Expr | int | None
     what: str
     of: str
 
@@ -136,6 +136,8 @@ class Memory:
                 for n, (x, extent) in enumerate(zip(where.box, tensor.shape, strict=True)):
                     if x.single or not act.clips:
                         yield Bound(x.lo, x.size, extent, "index" if x.single else "tile", f"dimension {n} of '{where.name}'")
+                    elif not act.front:
+                        yield Bound(x.lo, x.size, None, "tile", f"dimension {n} of '{where.name}'")
             case "shared" | "tensor":
                 plan = (f.buffers if where.memory == "shared" else f.columns)[where.name]
                 for slot, count in zip(where.slot, plan.slots, strict=False):
@@ -151,8 +153,11 @@ class Memory:
         for spot in places.spots.get(event.id, ()):
             path = spot.path if when is None else (*spot.path, q.condition(when, spot.env))
             for b in bounds:
-                number, size, extent = (q.number(lift(x), spot.env) for x in (b.number, b.size, b.extent))
-                for goal, beyond in ((AtLeast(number), False), (AtLeast(extent - number - size), True)):
+                number, size, extent = (None if x is None else q.number(lift(x), spot.env) for x in (b.number, b.size, b.extent))
+                goals = [(AtLeast(number), False)]
+                if extent is not None:
+                    goals.append((AtLeast(extent - number - size), True))
+                for goal, beyond in goals:
                     answer = self._told(
                         places, places.entailment.follows(goal, path), lambda v, b=b, n=number, s=size, e=extent, y=beyond: _outside(b, n, s, e, y, v)
                     )
@@ -339,7 +344,9 @@ def _value(p: Poly, values: dict[str, int]) -> int:
     return out
 
 
-def _outside(b: Bound, number: Poly, size: Poly, extent: Poly, beyond: bool, values: dict[str, int]) -> str:
+def _outside(b: Bound, number: Poly, size: Poly, extent: Poly | None, beyond: bool, values: dict[str, int]) -> str:
+    if extent is None:
+        return f"the tile starts at {_value(number, values)} in {b.of}; what lies behind the end of a tensor is left out here, what lies in front is not"
     n, s, e = (_value(p, values) for p in (number, size, extent))
     if b.what == "tile":
         return f"the tile's elements {n} .. {n + s - 1} are not all in {b.of}, which has {e}"

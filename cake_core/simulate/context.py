@@ -116,11 +116,16 @@ class Context:
             return self.value(place)
         return places.read(self.site.spot(place).index(self), self, fill, self.cta if cta is None else int(cta))
 
-    def write(self, place: Expr, value: Any, *, clip: int | None = None, cta: int | None = None, combine: Callable | None = None) -> Any:
+    def write(
+        self, place: Expr, value: Any, *, clip: int | None = None, cta: int | None = None, combine: Callable | None = None, front: bool = True
+    ) -> Any:
         spot = self.site.spot(place)
         if spot.memory == "registers":
             return spot.assign(self.env, value)
         at = spot.index(self)
+        if not front and (told := at.in_front()) is not None:
+            self.tell(Kind.BOUNDS, told, spot.name)
+            return None
         rank = self.to if self.to is not None else self.cta if cta is None else int(cta)
         mask = self._mask(at.shape)
         if self.later is None:

@@ -127,6 +127,13 @@ class Index:
             here.append(slice(first - lo, max(first, last) - lo))
         return (*self.slots, *there), tuple(here), whole
 
+    def in_front(self) -> str | None:
+        """In words, a dimension of a tensor in which a tile starts in front of its first element."""
+        for lo, size in zip(self.lows, self.sizes, strict=True):
+            if size is not None and (least := lo.min() if isinstance(lo, np.ndarray) else lo) < 0:
+                return f"a tile of '{self.spot.name}' starts at {least}, in front of its first element"
+        return None
+
     def outside(self) -> str | None:
         """In words, an index that the array does not have: tiles of tensors are clipped, single indices and buffers are not."""
         of = self.spot

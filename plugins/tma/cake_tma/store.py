@@ -68,11 +68,13 @@ class Store(Operation):
         combines = self.reduction is not None
         return (
             Access(op.value, Mode.READ, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER),
-            Access(op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=combines, scope="gpu" if combines else None),
+            Access(
+                op.operands[0], Mode.WRITE, Proxy.ASYNC, InGroup(QUEUE), Issuer.LEADER, atomic=combines, scope="gpu" if combines else None, front=False
+            ),
         )
 
     def simulate(self, op: Op, cx: SimulateContext) -> None:
-        cx.write(op.operands[0], cx.read(op.value), combine=combining(self.reduction) if self.reduction is not None else None)
+        cx.write(op.operands[0], cx.read(op.value), combine=combining(self.reduction) if self.reduction is not None else None, front=False)
 
     def lower(self, op: Op, cx: LowerContext) -> None:
         tensor, shared = op.operands[0], op.value

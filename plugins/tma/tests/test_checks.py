@@ -161,7 +161,7 @@ def test_effects_of_a_store(ir):
     d, to = ir.shared("d", (64, 64)), ir.at(ir.tensor("D", "M", "N"), ir.part("m", 64), ir.part("n", 64))
     assert Store().effects(op("tma.store", to, arrow="<-", value=d)) == (
         Access(d, Mode.READ, Proxy.ASYNC, InGroup("bulk"), Issuer.LEADER),
-        Access(to, Mode.WRITE, Proxy.ASYNC, InGroup("bulk"), Issuer.LEADER),
+        Access(to, Mode.WRITE, Proxy.ASYNC, InGroup("bulk"), Issuer.LEADER, front=False),
     )
     assert Commit().effects(op("tma.store.commit")) == (CommitGroup("bulk"),)
     assert Wait(name="w", reads_only=True).effects(op("w", 1)) == (WaitGroup("bulk", 1, reads_only=True),)
