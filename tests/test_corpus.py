@@ -38,7 +38,7 @@ sys.modules["evidence"] = evidence
 SPEC.loader.exec_module(evidence)
 
 CASES = evidence.cases()
-RULES = {r.id for r in rulebook(preview=True).rules}
+RULES = {r.id for r in rulebook(preview=True, suite="advice").rules}
 GOOD = sorted({p for c in CASES for p in c.good})
 BAD = [(c, b) for c in CASES for b in c.bad]
 HARD = {c.folder / text for c in CASES for text in c.hard}
@@ -87,10 +87,10 @@ def elaborated(path: Path, registry):
 
 
 def judged(text: Source, registry, policy: str = "default") -> list[Diagnostic]:
-    """What is wrong with a text, as the compiler and the proof see it. `policy` strict: rules in preview too."""
-    book = rulebook(preview=policy == "strict")
+    """What is wrong with a text, as the compiler and the proof see it. `policy` strict: rules in preview too; advice: what the suite `advice` notes too."""
+    book = rulebook(preview=policy == "strict", suite="advice" if policy == "advice" else None)
     try:
-        return [d for d in build(text, registry, book=book, prove=True).diagnostics if d.severity is not Severity.NOTE]
+        return [d for d in build(text, registry, book=book, prove=True).diagnostics if policy == "advice" or d.severity is not Severity.NOTE]
     except CakeError as error:
         return [d for d in error.diagnostics if d.severity is not Severity.NOTE]
 
@@ -215,7 +215,7 @@ def test_a_case_is_whole(case):
         assert (
             b.expect in ("rule", "compiler", "inexpressible")
             and b.level in ("error", "warning", "advice")
-            and b.policy in ("default", "strict")
+            and b.policy in ("default", "strict", "advice")
         )
         assert b.code in (None, "rules/not-analysed", *RULES) if b.expect == "rule" else (b.code is not None or b.expect == "inexpressible")
 

@@ -39,6 +39,8 @@ def plan_tensor(kernel: Kernel, registry, arch: Architecture, fresh) -> TensorMe
     space: Space = registry.spaces[found[0].space]
     word, address = fresh(f"{space.name}_at"), fresh(f"{space.name}_base")
     column, declared = 0, []
+    aligned = arch.limits.get("tensor_alignment")
+    step = aligned.value if aligned is not None else 1
     columns: dict[str, int] = {}
     for s in found:
         if s.space != space.name:
@@ -49,7 +51,7 @@ def plan_tensor(kernel: Kernel, registry, arch: Architecture, fresh) -> TensorMe
             home = shared_with(d)
             columns[d.name] = column if home is None else columns[home]
             placed.append(_placed(d, columns[d.name], address))
-            column += size.columns if home is None else 0
+            column += -(-size.columns // step) * step if home is None else 0
         declared.append(replace(s, declarations=tuple(placed)))
     amount = _amount(column, arch, declared[-1].declarations[-1])
     where = index(word, 0)

@@ -54,6 +54,7 @@ LIMITS = MappingProxyType(
         "tensor_lanes": Limit(128, f"{_TENSOR_MEMORY}, addressing: rows, one a lane of four warps"),
         "tensor_columns": Limit(512, f"{_TENSOR_MEMORY}, addressing: columns of 32 bits"),
         "tensor_granule": Limit(32, "PTX ISA, tcgen05.alloc: the least number of columns; every number is a power of two"),
+        "tensor_alignment": Limit(4, "triton-lang/triton#6205: where a buffer begins, in columns; the PTX ISA says nothing of it"),
         # registers, 32 bits each
         "registers_per_sm": Limit(65_536, f"{_GUIDE} (64 K)"),
         "registers_per_thread": Limit(255, _GUIDE),
