@@ -32,7 +32,7 @@ sources are issues and pull requests of public repositories.
 Who must find a wrong text: the **compiler**, by what one text says, does so by the code that is named. A **rule**: only what is proved over all
 schedules, or read off all ways, can, and does by the code that is named; where none is, nothing finds it yet. **Inexpressible**: no text of this
 language has the failure; what comes nearest stands in the folder. A finding is an error unless *advice* or *warning* is said; *strict* is a
-finding of rules in preview alone, which `--preview` judges (a strict policy for fences, and numbers that come from memory); *advice* comes from the suite `advice`.
+finding under the strict policy for fences alone, and *preview* one of another rule in preview, both of which `--preview` judges; *advice* comes from the suite `advice`.
 
 Cases C were reported, F and M were planted: F into the derived forms of two matrix products, M into smaller texts. Cases N and T are
 right texts that look wrong. A right text must pass. Of a **hard** one, which is right for a reason that its case states, a checker may

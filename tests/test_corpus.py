@@ -87,8 +87,9 @@ def elaborated(path: Path, registry):
 
 
 def judged(text: Source, registry, policy: str = "default") -> list[Diagnostic]:
-    """What is wrong with a text, as the compiler and the proof see it. `policy` strict: rules in preview too; advice: what the suite `advice` notes too."""
-    book = rulebook(preview=policy == "strict", suite="advice" if policy == "advice" else None)
+    """What is wrong with a text, as the compiler and the proof see it. `policy` strict or preview: rules in preview too; advice: what the suite `advice`
+    notes too."""
+    book = rulebook(preview=policy in ("strict", "preview"), suite="advice" if policy == "advice" else None)
     try:
         return [d for d in build(text, registry, book=book, prove=True).diagnostics if policy == "advice" or d.severity is not Severity.NOTE]
     except CakeError as error:
@@ -215,7 +216,7 @@ def test_a_case_is_whole(case):
         assert (
             b.expect in ("rule", "compiler", "inexpressible")
             and b.level in ("error", "warning", "advice")
-            and b.policy in ("default", "strict", "advice")
+            and b.policy in ("default", "strict", "preview", "advice")
         )
         assert b.code in (None, "rules/not-analysed", *RULES) if b.expect == "rule" else (b.code is not None or b.expect == "inexpressible")
 
