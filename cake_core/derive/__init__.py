@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from cake_core.architecture import Architecture
@@ -10,7 +11,8 @@ from cake_core.derive.body import CURSORS, Frame, body_of
 from cake_core.derive.dynamic import free_warps, on_demand, waits_for_grids
 from cake_core.derive.expand import bound_names, unroll
 from cake_core.derive.held import HeldSlots
-from cake_core.derive.memory import Asked, plan as plan_memory, unify
+from cake_core.derive.memory import Asked, unify
+from cake_core.derive.memory import plan as plan_memory
 from cake_core.derive.outside import known_at_launch, reads
 from cake_core.derive.pipelines import Planner
 from cake_core.derive.received import received
@@ -21,16 +23,16 @@ from cake_core.derive.turns import turns_of
 from cake_core.derive.warps import NamedBarriers, Placed, place
 from cake_core.diagnostics import Related, Sink, fail
 from cake_core.effects import Access, ByCommit, BySignal, Fence, Proxy, Rendezvous
-from cake_core.ir.flow import walk
 from cake_core.ir.aliases import declared_mates
 from cake_core.ir.build import by_leader, lift
+from cake_core.ir.flow import walk
 from cake_core.ir.nodes import Block, Declare, Int, Kernel, Op, Param, Pipeline, Role, Stmt, Tiles, Turn, Word
 from cake_core.ir.plan import pair_rank, paired, warp_grid
 from cake_core.ir.schedule import read_schedule
 from cake_core.ir.types import ELEMENTS, Tile
-from cake_core.primitive import Form, PipelinePlan, Protocol
+from cake_core.primitive import Demand, Form, PipelinePlan, Protocol
+from cake_core.primitive.asking import all_of, answering, effects_of, one_of
 from cake_core.primitive.groups import Groups
-from cake_core.primitive.asking import answering, effects_of
 
 __all__ = ["derive"]
 
@@ -181,7 +183,9 @@ def _demands(kernel: Kernel, registry, arch, axis, cluster, placed: dict[str, Pl
                 continue
             with sink.collecting(role=role.name, span=s.span):
                 with answering(operation, "demands", s.span):
-                    demands, fragments = operation.demands(s, cx), operation.fragments(s, cx)
+                    demands = all_of(operation.demands(s, cx), Demand, "demand")
+                with answering(operation, "fragments", s.span):
+                    fragments = one_of(operation.fragments(s, cx), Mapping, "table of layouts")
                 asked += [Asked(d, s.name, s.span) for d in demands]
                 for name, layout in fragments.items():
                     have, span = mine.setdefault(name, (layout, s.span))

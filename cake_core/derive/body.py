@@ -47,7 +47,7 @@ from cake_core.ir.places import names, place_of, root
 from cake_core.ir.types import Scalar, Tile, element_of
 from cake_core.ir.visit import own_expressions
 from cake_core.primitive import DeriveContext, Distribution, Function, HandOff, Layout, PipelinePlan, Protocol, Signal
-from cake_core.primitive.asking import answering, effects_of
+from cake_core.primitive.asking import all_of, answering, effects_of, one_of
 from cake_core.primitive.distributions import joined
 from cake_core.source import Span
 
@@ -268,7 +268,7 @@ class Body(DeriveContext):
         self.distribution = self.fragments.of(s.value) if s.value is not None else None
         s = self._functions(s)
         with answering(operation, "derive", s.span):
-            out = operation.derive(s, self)
+            out = all_of(operation.derive(s, self), Stmt, "statement")
         for e in effects_of(s, self.frame.registry):
             if isinstance(e, WaitGroup) and e.queue in self.landing or self._crosses(e) and not isinstance(e.completion, InGroup):
                 self.unfenced.append(s.span)
@@ -324,7 +324,7 @@ class Body(DeriveContext):
         try:
             args = self._arguments(call, function.arguments)
             with answering(function, "derive", call.span):
-                return function.derive(replace(call, args=args), self)
+                return one_of(function.derive(replace(call, args=args), self), Expr, "expression")
         finally:
             self.distribution = before
 

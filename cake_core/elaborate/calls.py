@@ -13,7 +13,7 @@ from cake_core.ir.build import INTEGER_CALLS, integer_call
 from cake_core.ir.nodes import Bool, Call, Expr, Float, Int, Name, Option, Tuple
 from cake_core.ir.places import root
 from cake_core.ir.types import ELEMENTS, Named, Scalar, Type, Unknown, Value, Values
-from cake_core.primitive.asking import answering
+from cake_core.primitive.asking import answering, effects_given
 
 #: Casts of the core: two views of the same 32 bits.
 INTEGER_CASTS = ("i32", "u32")
@@ -76,7 +76,7 @@ class Calls:
         if function is None:
             return ()
         with answering(function, "effects", call.span):
-            return tuple(e for e in function.effects(call) if not isinstance(e, Attribute))
+            return tuple(e for e in effects_given(function, call) if not isinstance(e, Attribute))
 
     def may_change(self, call: Call) -> bool:
         """Whether the call may give another value each time: it writes, or reads what somebody writes (S11: an input does not change)."""

@@ -13,7 +13,7 @@ from cake_core.ir.nodes import Expr, Int, Name, Op, Tuple, Word, Words
 from cake_core.ir.places import root
 from cake_core.ir.types import Barriers, Named, Product, Scalar, Tile, Unknown
 from cake_core.primitive import Operation, Parameter, WordSpec
-from cake_core.primitive.asking import answering
+from cake_core.primitive.asking import answering, effects_given
 from cake_core.source import Span
 
 
@@ -43,7 +43,7 @@ class Operations:
             with answering(primitive, "check", op.span):
                 primitive.check(out, self)
             with answering(primitive, "effects", op.span):
-                effects = primitive.effects(out)
+                effects = effects_given(primitive, out)
             self.no_output_is_read(effects, op.span)
         return out
 
