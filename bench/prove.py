@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("--only", help="one kernel of the zoo, by the name of its file")
     parser.add_argument("--out", type=Path, default=ROOT / "bench" / "results", help="folder of the JSON")
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)  # before the minutes that it takes
     zoo = kernels(args.only)
     cold: dict[tuple[Path, str], list[dict]] = {k: [] for k in zoo}
     for _ in range(args.runs):
