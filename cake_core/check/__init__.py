@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from cake_core.architecture import Architecture
-from cake_core.check import aliases, groups, registers
+from cake_core.check import aliases, filled, groups, registers
 from cake_core.check.safety import Account, account, not_analysed, told
 from cake_core.check.subject import Subject
 from cake_core.check.suppressions import Suppressions
@@ -70,7 +70,7 @@ def checked(
         shown, passed = (suppressions or Suppressions()).split(found)
         sink.add(*told(shown, allow))
         subject = Subject(kernel, registry, arch)
-        for one in (registers.check, groups.check, aliases.check):
+        for one in (registers.check, groups.check, filled.check, aliases.check):
             with sink.collecting():
                 one(subject, rows, sink)
         of = account(book.rules, found, rows)

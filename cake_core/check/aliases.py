@@ -64,7 +64,7 @@ def _placed(b: Placed, home: Placed | None, sink: Sink) -> None:
     """A buffer that is declared to share bytes lies in them."""
     if home is None or home.cells.start <= b.cells.start and b.cells.stop <= home.cells.stop:
         return
-    cells_of = lambda x: f"{x.cells.start} to {x.cells.stop - 1}"  # noqa: E731
+    cells_of = lambda x: f"{x.cells.start} to {x.cells.stop - 1}"
     sink.error(
         "core/alias-place",
         f"'{b.name}' has {b.unit} {cells_of(b)}, outside of '{home.name}' ({cells_of(home)})",

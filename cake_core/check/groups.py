@@ -3,15 +3,14 @@ when a role ends (S17). Decided by the FIFO of groups on every path; positions i
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cake_core.check.paths import Paths
+from cake_core.check.reads import read_parts
 from cake_core.check.subject import Subject
 from cake_core.diagnostics import Sink
 from cake_core.effects import Access, CommitGroup, Fence, InGroup, WaitGroup
 from cake_core.facts import Rows
 from cake_core.frozen import frozen
-from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, If, Op, Option, Role, Stmt, Unary
+from cake_core.ir.nodes import Assign, If, Op, Role, Stmt
 from cake_core.ir.places import fragments_in, root
 from cake_core.ir.visit import own_expressions
 from cake_core.source import Span
@@ -128,7 +127,7 @@ class _Run(Paths[State]):
 
     def _touched(self, s: Stmt, state: State, started: tuple[str, ...]) -> None:
         """Fragments that the statement itself reads or writes; what it hands to a group is in order with that queue."""
-        touched = {f.id for e in own_expressions(s) for f in fragments_in(self._read(e))} - set(started)
+        touched = {f.id for e in own_expressions(s) for f in fragments_in(read_parts(e, self.subject.registry))} - set(started)
         if isinstance(s, Assign) and (name := root(s.target)) is not None:
             touched.add(name.id)
         for queue in state.values():
@@ -144,22 +143,6 @@ class _Run(Paths[State]):
                         why=f"the group started at line {use.span.line} has not been waited for on every path (S7)",
                         fix="wait for the group first",
                     )
-
-    def _read(self, e: Expr) -> Expr | tuple:
-        """`e` less the arguments of functions that do not read them, such as the tile that `cols(..)` counts."""
-        functions = self.subject.registry.functions
-        match e:
-            case Call() if e.name in functions and not functions[e.name].reads:
-                return ()
-            case Call(_, args):
-                return replace(e, args=tuple(replace(a, value=self._read(a.value)) if isinstance(a, Option) else self._read(a) for a in args))
-            case Binary(_, left, right):
-                return replace(e, left=self._read(left), right=self._read(right))
-            case Unary(_, operand):
-                return replace(e, operand=self._read(operand))
-            case Cond(test, then, other):
-                return replace(e, test=self._read(test), then=self._read(then), other=self._read(other))
-        return e
 
 
 def _join(a: State, b: State) -> State:

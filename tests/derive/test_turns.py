@@ -26,6 +26,7 @@ kernel k(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
   turn other over main
   role main[{instances}]: 2 warps {{
     frag x: f32[256] vec 4
+    x = 0
     for r in t {{
       {body}
     }}

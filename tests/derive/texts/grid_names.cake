@@ -7,6 +7,7 @@ kernel scale(N: i32, A: in f32[N], B: out f32[N])
   tiles t = grid(i: ceildiv(N, T))
   role main: 4 warps {
     frag x: f32[T] vec 2
+    x = 0
     let z = 5
     for i in t {
       let z = i * 2

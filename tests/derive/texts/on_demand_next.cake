@@ -17,6 +17,7 @@ kernel rows_ahead(R: i32, C: i32, N: in i32[R], W: in f32[R, C, 256], X: in f32[
   }
   role main: 4 warps {
     frag w: f32[256] vec 2, ahead: f32[256] vec 2
+    ahead = 0
     for (r, c) in t {
       w = ahead
       if t.n == 0 {

@@ -35,6 +35,7 @@ kernel mm(M: i32, N: i32, K: i32, A: in bf16[M, K], B: in bf16[N, K], D: out bf1
     var ab_wait = 0
     var ab_release = 0
     frag acc: f32[64, 128] layout mma
+    acc = 0
     for t_i in cluster.id .. t_m * t_n step cluster.count {
       let m = t_i % t_m, n = t_i / t_m
       for k in 0 .. nk {

@@ -1,0 +1,17 @@
+cake 1
+kernel k(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
+  require 0 <= R, R <= 1000
+  target sm90
+{
+  tiles t = persistent(r: R)
+  role main: 4 warps {
+    frag x: f32[256] vec 2, ahead: f32[256] vec 2
+    for r in t {
+      x = ahead * 2.0
+      if t.next.r < R {
+        ahead = load(X[t.next.r, 0 +: 256])
+      }
+      store Y[r, 0 +: 256] <- x
+    }
+  }
+}
