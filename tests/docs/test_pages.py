@@ -82,6 +82,23 @@ def test_paths_that_pages_name_are_there():
     assert wrong == []
 
 
+def test_checks_that_the_proof_names_are_there():
+    """`module.name` and `Class.name` of the prover and the facts: a hypothesis of a theorem whose check has gone would be nobody's."""
+    files = {p: p.read_text(encoding="utf-8") for room in ("prove", "facts") for p in (ROOT / "cake_core" / room).glob("*.py")}
+    named = set(re.findall(r"`([A-Za-z]\w*)\.(?!py`)(\w+)`", prose(ROOT / "docs" / "proof.md"))) - {
+        ("cake", "load"),
+        ("pipeline", "build"),
+        ("gemm", "unproved"),
+    }
+    assert len(named) >= 20
+    wrong = []
+    for owner, what in sorted(named):
+        own = [text for p, text in files.items() if p.stem == owner or re.search(rf"^class {owner}\b", text, re.MULTILINE)]
+        if not any(re.search(rf"^\s*(def|class) {what}\b|^[\w, ]*\b{what}\b[\w, ]* = ", text, re.MULTILINE) for text in own):
+            wrong.append(f"{owner}.{what}")
+    assert wrong == []
+
+
 def test_every_kernel_has_a_row():
     text = (ROOT / "kernels" / "README.md").read_text(encoding="utf-8")
     kernels = [p.relative_to(ROOT / "kernels") for p in (ROOT / "kernels").rglob("*.cake")]
