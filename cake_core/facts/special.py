@@ -1,7 +1,7 @@
 """Where floats may be infinite, or a number that stands in for minus infinity, and what is made of them: a flow through each role.
 
-Elements of tensors are taken for ordinary numbers, and so is what is filled in past a tensor's end: a row has an element. Special is
-what the text itself writes: `-inf` where a mask says so, or as a start. Loops are followed until nothing is added; of what lies in shared memory each
+Elements of tensors are taken for ordinary numbers. Special is what the text itself writes: `-inf` where a mask says so, as a start, or for what lies past
+a tensor's end, unless a tile surely has an element of the tensor: then its largest one is none of those. Loops are followed until nothing is added; of what lies in shared memory each
 read may be any store. A comparison of a NaN is false, so what is only compared harms nobody.
 """
 
@@ -14,9 +14,12 @@ from math import isinf
 from cake_core import effects as declared
 from cake_core.frozen import frozen, thawed
 from cake_core.ir import nodes as ir
+from cake_core.ir import ranges
+from cake_core.ir.build import lift
 from cake_core.ir.nodes import Assign, Binary, Call, Cond, Expr, Float, For, If, Int, Kernel, Let, Name, Op, Option, Role, Stmt, Unary, Var
-from cake_core.ir.places import root
-from cake_core.ir.types import BOOL, Scalar
+from cake_core.ir.places import place_of, root
+from cake_core.ir.tiles import range_of
+from cake_core.ir.types import BOOL, Scalar, Tile
 from cake_core.primitive.asking import effects_of
 from cake_core.primitive.special import ORDINARY, STANDS_IN, WRONG, Special, Specials
 
@@ -88,6 +91,7 @@ def _writes(x, registry) -> bool:
 class _Flow:
     registry: object
     buffers: Mapping[str, tuple[int, ...]]  # shapes of those in shared memory
+    turns: dict[str, Expr] = field(default_factory=dict)  # of loops from 0 on around: where they end
     memory: State = field(default_factory=dict)  # of buffers: what any store leaves there
     found: dict[int, dict[int, Made | Masked]] = field(
         default_factory=dict
@@ -103,6 +107,8 @@ class _Flow:
     def statement(self, s: Stmt, state: State) -> None:
         match s:
             case For() | ir.While():
+                if isinstance(s, For) and s.hi is not None and s.lo == Int(0):
+                    self.turns[s.pattern[0]] = s.hi
                 while True:
                     inside = dict(state)
                     self.block(s.body, inside)
@@ -132,7 +138,9 @@ class _Flow:
         given = self.value(s.value, state) if s.value is not None else ORDINARY
         for e in effects_of(s, self.registry):
             if isinstance(e, declared.Access) and e.mode is declared.Mode.WRITE:
-                self.written(root(e.place).id, given, state, s.arrow == "=" and isinstance(e.place, Name))
+                # what CTAs tell each other is of parts of one row, one of which has an element
+                told = given - {Special.MINUS_INFINITY, Special.LOWEST} if e.cta is not None else given
+                self.written(root(e.place).id, told, state, s.arrow == "=" and isinstance(e.place, Name))
 
     def written(self, name: str, value: Specials, state: State, whole: bool) -> None:
         if name in state or whole:
@@ -171,6 +179,8 @@ class _Flow:
             test, a, b = arms
             cuts = self.cuts(test, state) if b in (Float(0.0), Int(0)) or self.value(b, state) == {Special.MINUS_INFINITY} else ()
             return self.value(Cond(test, a, b), state, compared).union(cuts)
+        if (filling := function.filling(e)) is not None and not self.has_one(filling[0]):
+            return self.value(filling[1], state)
         return self.applied(e.name, e, e.positional[function.symbols :], state, compared)
 
     def applied(self, name: str, e: Expr, operands: tuple[Expr, ...], state: State, compared: bool) -> Specials:
@@ -187,6 +197,23 @@ class _Flow:
         if not quiet and any(isinstance(x, Special) for x in ORDINARY.union(*args)):
             self.found.setdefault(id(self.at), {})[id(e)] = Made(name, Special.NAN in wrong, Special.UNMASKED in wrong)
         return ORDINARY if wrong else out  # said once, where it is made
+
+    def has_one(self, tile: Expr) -> bool:
+        """Whether a tile surely begins in front of the ends of its tensor."""
+        name = root(tile)
+        if name is None or not isinstance(name.type, Tile) or name.type.space != "global":
+            return True
+        parts = place_of(tile, name.type).parts
+        return all(p.size is None or self.in_front(p.lo, p.size, extent) for p, extent in zip(parts, name.type.shape, strict=True))
+
+    def in_front(self, lo: Expr, size: Expr | int, extent: Expr) -> bool:
+        between = ranges.sub(range_of(lift(extent)), range_of(lo))
+        if between.lo is not None and between.lo > 0:
+            return True
+        match lo:  # of the tiles that cover the extent
+            case Binary("*", Name(turn), by) | Binary("*", by, Name(turn)) if by == lift(size):
+                return self.turns.get(turn) == Call(Name("ceildiv"), (lift(extent), by))
+        return False
 
     def cuts(self, test: Expr, state: State) -> set[Cut]:
         """Where a condition surely does not hold: in the columns from a bound on."""

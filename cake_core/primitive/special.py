@@ -46,3 +46,8 @@ class SpecialValues:
     def arms(self, call: Call) -> tuple[Expr, Expr, Expr] | None:
         """Condition and both values of a function that chooses; None of any other."""
         return None
+
+    def filling(self, call: Call) -> tuple[Expr, Expr] | None:
+        """The tile of a function that reads one, and what stands for its elements past the extents of its tensor; None where that is 0, and of any
+        other function."""
+        return None

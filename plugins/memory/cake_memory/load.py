@@ -65,6 +65,10 @@ class Load(Function):
         check_registers(tile, by, call.span)
         return replace(call, args=(*call.args, Option("by", Int(by, span=call.span), span=call.span)))
 
+    def filling(self, call: Call) -> tuple[Expr, Expr] | None:
+        fill = call.options.get("fill")
+        return None if fill is None else (call.positional[0], fill)
+
     def simulate(self, call: Call, cx: SimulateContext) -> object:
         (tile,) = call.positional
         fill = call.options.get("fill")
