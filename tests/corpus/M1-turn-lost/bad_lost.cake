@@ -11,7 +11,8 @@ kernel in_turn(R: i32, X: in f32[R, 256], Y: out f32[R, 256])
     if main.i == 1 {
       bar.arrive 1 threads 256
     }
-    frag x: f32[256] vec 2 layout vector; x = 0
+    frag x: f32[256] vec 2 layout vector
+    x = 0
     for t_i in cluster.id .. t_total step cluster.count {
       let r = t_i
       let at = 2 * r + main.i
