@@ -74,10 +74,11 @@ class Prover:
             return unknown("agents of one CTA, under conditions")
 
         def ask() -> Answer:
-            from cake_core.prove.within import Within, exclusive
+            from cake_core.prove.within import Turn, Within, exclusive
 
             apart = self._places.common(access, other, Within)
-            return apart if apart.standing is Standing.PROVED or self._copy else exclusive(access, other, apart, self._asked)
+            turns = lambda: self._places.common(access, other, Turn)
+            return apart if apart.standing is Standing.PROVED or self._copy else exclusive(access, other, apart, turns, self._asked)
 
         return self._address("exclusive", (access, other), given, ask)
 

@@ -2,11 +2,12 @@
 
 Two executions in one CTA stand at two accesses, as for `disjoint`. From a common element has to follow that one thread did both in the order of
 its text: the same instance, and where several threads have parts of a tile, tiles that start at one element and are divided in one way. What is not so
-has to be ordered by meetings of threads, where no loop brings one of the two again.
+has to be ordered by meetings of threads, where no loop brings one of the two again, or where a common element means the same turns of the loops around both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,15 @@ NEVER = (Poly.of(0), Poly.of(1))
 BEYOND = 1 << 40
 
 
-def exclusive(a: Row, b: Row, apart: Answer, answers: Answers) -> Answer:
-    """Where addresses do not settle it (`apart`: what they say): order, read off the text where neither comes again, else asked of cuts."""
+def exclusive(a: Row, b: Row, apart: Answer, turns: Callable[[], Answer], answers: Answers) -> Answer:
+    """Where addresses do not settle it (`apart`: what they say): order, read off the text where neither comes again, or where `turns` says that they
+    come to one element in one turn; else asked of cuts."""
     rows = answers.rows
-    if a["loop"] is b["loop"] is None and any(happens_before(rows, *pair).standing is Standing.PROVED for pair in ((a, b), (b, a))):
+    if (
+        a["loop"] == b["loop"]
+        and any(happens_before(rows, *pair).standing is Standing.PROVED for pair in ((a, b), (b, a)))
+        and (a["loop"] is None or turns().standing is Standing.PROVED)
+    ):
         return PROVED
     if not (a.site.part == b.site.part == "role"):
         return unknown(f"the order of accesses of '{a['buffer']}' in front of the roles or behind them")
@@ -119,3 +125,21 @@ class Within(Pair):
         if not all(isinstance(n, Loop) and n.var in self.at_a.env for n in around):
             return [NEVER]
         return [(self.at_a.env[n.var], self.at_b.env[n.var]) for n in around]
+
+
+class Turn(Within):
+    """Two accesses in one CTA that come to a common element only in the same turns of the loops around, which are the same of both."""
+
+    __slots__ = ()
+
+    def ctas(self) -> list[tuple[Poly, Poly]]:
+        x, y = self.at_a.event, self.at_b.event
+        role = self.role(x)
+        around = [n for n in walk(role.body) if not isinstance(n, Event) and hasattr(n, "body")] if role is not None else []
+        if role is None or role is not self.role(y) or any(_has(n, x) != _has(n, y) for n in around):
+            return [NEVER]
+        return self._indices(role)
+
+
+def _has(n: Loop | While, e: Event) -> bool:
+    return any(x is e for x in events(n.body))
