@@ -11,6 +11,7 @@ counterexamples.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import field
 
 from cake_core.facts.schema import Access, Tensor
@@ -263,6 +264,12 @@ class Pair:
         """What tells CTAs apart: of the first, of the second."""
         own, rank = Poly.atom("cluster.id"), f"cluster.{self.places.facts.axis}"
         return [(own, own), *((self.at_a.env[n], self.at_b.env[n]) for n in (rank,) if n in self.at_a.env and n in self.at_b.env)]
+
+    def starts(self) -> Iterator[Poly]:
+        """What a common element depends on: where the two tiles start."""
+        q = self.places.quantities
+        for access, at in ((self.a, self.at_a), (self.b, self.at_b)):
+            yield from (q.number(x.lo, at.env) for x in access.region.box)
 
     def goal(self) -> tuple[Condition, tuple[Condition, ...]]:
         """The same for the solver: that the CTAs are one, where an element is common."""

@@ -6,7 +6,7 @@ None of them speaks of order: each is a statement about one place of the text, u
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from math import gcd
 
 from cake_core.facts import Row, Rows
@@ -20,6 +20,7 @@ from cake_core.prove.entailment import Decision, Entailment, Follows, Linear
 from cake_core.prove.places import Places, Spot
 from cake_core.prove.polynomials import AtLeast, Condition, Poly, denied
 from cake_core.prove.quantities import Choice, Env, Free, Quantities, unsigned, word_of
+from cake_core.prove.question import loose_in
 from cake_core.prove.vacuity import may_hold, may_run
 from cake_core.rules.predicates import PROVED, Answer, Conditions, Standing, unknown
 
@@ -99,7 +100,11 @@ class Memory:
                 pair = kind(places, self._tensor(a.region.name), a, b, at_a, at_b)
                 if pair.never():
                     continue
-                answer = self._told(places, places.entailment.follows(*pair.goal()), lambda v, name=a.region.name: _common(name, v))
+                decision = places.entailment.follows(*pair.goal())
+                if decision.follows is Follows.NO:  # numbers that make one element common have to be such as there are
+                    starts = loose_in(places.quantities, (x for p in pair.starts() for x in p.atoms()), computed=True)
+                    decision = replace(decision, loose=tuple(dict.fromkeys((*decision.loose, *starts))))
+                answer = self._told(places, decision, lambda v, name=a.region.name: _common(name, v))
                 if answer.standing is Standing.VIOLATED:
                     return answer
                 undecided = answer if answer.standing is Standing.UNKNOWN else undecided

@@ -61,11 +61,13 @@ class Element:
 @frozen
 class Free:
     """A number as such: a parameter, an iteration. `loose`: one of which less is known than is so; `carried`: a variable's, at the
-    head of a loop that changes it; `counts`: whose remainder by any constant can be any."""
+    head of a loop that changes it; `counts`: whose remainder by any constant can be any; `computed`: made of other numbers, in a way of which nothing is
+    said here."""
 
     loose: bool = False
     carried: bool = False
     counts: bool = False
+    computed: bool = False
 
 
 Atom = Quotient | Choice | Element | Free
@@ -181,17 +183,17 @@ class Quantities:
                 key = f"{e.name} {tile.base.id}[{', '.join(p.text for p in at)}] {', '.join(f'{n}={expr_text(v)}' for n, v in e.options.items())}"
                 return self._atom(key, lambda: expr_text(tile), lambda: word_of(e), lambda name: Element(tile.base.id, at))
         key = f"expression {expr_text(e)} {sorted((k, p.text) for k, p in env.items())}"
-        return self._atom(key, lambda: expr_text(e), lambda: word_of(e), lambda name: Free(loose=True))
+        return self._atom(key, lambda: expr_text(e), lambda: word_of(e), lambda name: Free(loose=True, computed=True))
 
     def quotient(self, a: Poly, b: Poly) -> Poly:
         if (parts := self._divided(a, b)) is not None:
             return parts[0]
-        return self._atom(f"{a.text} / {b.text}", lambda: self._unknown(a, b, "/"), lambda: ANY, lambda name: Free(loose=True))
+        return self._atom(f"{a.text} / {b.text}", lambda: self._unknown(a, b, "/"), lambda: ANY, lambda name: Free(loose=True, computed=True))
 
     def remainder(self, a: Poly, b: Poly) -> Poly:
         if (parts := self._divided(a, b)) is not None:
             return parts[1]
-        return self._atom(f"{a.text} % {b.text}", lambda: self._unknown(a, b, "%"), lambda: ANY, lambda name: Free(loose=True))
+        return self._atom(f"{a.text} % {b.text}", lambda: self._unknown(a, b, "%"), lambda: ANY, lambda name: Free(loose=True, computed=True))
 
     def _unknown(self, a: Poly, b: Poly, op: str) -> str:
         return f"({self.shown(a)}) {op} ({self.shown(b)})"

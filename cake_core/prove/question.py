@@ -300,29 +300,34 @@ class Question:
 
     def denial(self, model: smt.Model, goal: Condition) -> Decision:
         values = tuple((a, model.number(model.ctx.int(a))) for a in self.atoms)
-        loose: dict[str, None] = {}
-        work = [(a, False) for p in leaves([goal]) for a in p.atoms()]
-        seen: set[tuple[str, bool]] = set()
-        while work:
-            if (item := work.pop()) in seen:
-                continue
-            seen.add(item)
-            a, rest = item
-            match self.quantities.atoms[a]:
-                case Free(loose=True, counts=counts):
-                    if not (counts and rest):
-                        loose[self.quantities.texts[a]] = None
-                case Quotient(over, by, _):
-                    work += [(x, False) for x in (*over.atoms(), *by.atoms())]
-                case Choice(cases):
-                    inner = [x for test, value in cases for x in (*value.atoms(), *(y for p in leaves([test]) for y in p.atoms()))]
-                    work += [(x, False) for x in inner]
-                case Element(_, at):
-                    work += [(x, False) for p in at for x in p.atoms()]
-                case Free() if a in self.quantities.rests:
-                    over, by = self.quantities.rests[a]
-                    work += [(x, by.constant is not None) for x in over.atoms()] + [(x, False) for x in by.atoms()]
-        return Decision(Follows.NO, values, tuple(loose))
+        return Decision(Follows.NO, values, loose_in(self.quantities, (a for p in leaves([goal]) for a in p.atoms())))
+
+
+def loose_in(q: Quantities, atoms: Iterable[str], computed: bool = False) -> tuple[str, ...]:
+    """Variables on which atoms depend, of which less is known than is so. `computed`: only those that other numbers decide."""
+    loose: dict[str, None] = {}
+    work = [(a, False) for a in atoms]
+    seen: set[tuple[str, bool]] = set()
+    while work:
+        if (item := work.pop()) in seen:
+            continue
+        seen.add(item)
+        a, rest = item
+        match q.atoms[a]:
+            case Free(loose=True, counts=counts) as free:
+                if not (counts and rest) and (free.computed or not computed):
+                    loose[q.texts[a]] = None
+            case Quotient(over, by, _):
+                work += [(x, False) for x in (*over.atoms(), *by.atoms())]
+            case Choice(cases):
+                inner = [x for test, value in cases for x in (*value.atoms(), *(y for p in leaves([test]) for y in p.atoms()))]
+                work += [(x, False) for x in inner]
+            case Element(_, at):
+                work += [(x, False) for p in at for x in p.atoms()]
+            case Free() if a in q.rests:
+                over, by = q.rests[a]
+                work += [(x, by.constant is not None) for x in over.atoms()] + [(x, False) for x in by.atoms()]
+    return tuple(loose)
 
 
 def _comparisons(conditions: Iterable[Condition]) -> Iterator[Above]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 
 import pytest
 
+from cake_core.diagnostics import CakeError
 from cake_core.facts import facts_of, rows_of
-from cake_core.pipeline import frontend
+from cake_core.pipeline import build, frontend
 from cake_core.plugins import load_registry
 from cake_core.prove.memory import Memory
 from cake_core.rules import Standing
@@ -136,3 +138,13 @@ kernel k(R: i32, D: i32, Y: out f32[8192, 32])
 
     assert at["cluster.id"] != at["cluster.id'"]
     assert written("t_i", "cluster.id") & written("t_i'", "cluster.id'")
+
+
+def test_what_rests_on_a_quotient_by_zero_is_undecided():
+    """A divisor that may be 0 leaves its quotient open, and a common element that needs one is none that was found."""
+    path = Path(__file__).resolve().parents[2] / "kernels" / "gemm" / "gemm_sm90.cake"
+    text = path.read_text(encoding="utf-8")
+    assert "1 <= N, " in text
+    with pytest.raises(CakeError) as raised:
+        build(Source("gemm.cake", text.replace("1 <= N, ", "")), load_registry(), prove=True)
+    assert {d.code for d in raised.value.diagnostics} == {"rules/undecided"}
