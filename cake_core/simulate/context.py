@@ -12,7 +12,7 @@ from cake_core.frozen import thawed
 from cake_core.ir.elementwise import meet
 from cake_core.ir.nodes import Expr
 from cake_core.ir.types import Scalar
-from cake_core.machine import Fault, Kind
+from cake_core.machine import Fault, Kind, MachineError
 from cake_core.machine import Site as FaultSite
 from cake_core.machine.steps import Do, Step
 from cake_core.primitive import Reduction
@@ -74,7 +74,10 @@ class Context:
     # --- values ----------------------------------------------------------------------------------------------------
 
     def value(self, expr: Expr) -> Any:
-        return self.site.expressions.of(expr)(self.env)
+        try:
+            return self.site.expressions.of(expr)(self.env)
+        except ZeroDivisionError:  # the text's: what a plugin divides is told where it is asked
+            raise MachineError("a division by zero") from None
 
     def operands(self, *exprs: Expr) -> tuple[Any, ...]:
         found = tuple([self.value(e) for e in exprs])

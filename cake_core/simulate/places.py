@@ -9,7 +9,7 @@ import numpy as np
 
 from cake_core.frozen import frozen
 from cake_core.ir.types import Tile
-from cake_core.machine import Kind
+from cake_core.machine import Kind, MachineError
 from cake_core.primitive.simulated import dtype_of
 from cake_core.simulate.expressions import Compiled, Env, Fragment
 
@@ -61,8 +61,11 @@ class Spot:
 
     def _number(self, env: Env) -> int:
         number = 0
-        for at, size in zip(self.slots, self.declared.slots, strict=True):
-            number = number * size + int(at(env))
+        try:
+            for at, size in zip(self.slots, self.declared.slots, strict=True):
+                number = number * size + int(at(env))
+        except ZeroDivisionError:
+            raise MachineError("a division by zero") from None
         return number
 
     def _box(self, env: Env) -> tuple:
@@ -79,7 +82,12 @@ class Spot:
 
     def index(self, cx: Context) -> Index:
         """The place at the values at hand."""
-        env = cx.env
+        try:
+            return self._at(cx.env)
+        except ZeroDivisionError:
+            raise MachineError("a division by zero") from None
+
+    def _at(self, env: Env) -> Index:
         slots = tuple(_number(s(env)) for s in self.slots)
         lows, sizes = [], []
         for lo, size in self.parts:

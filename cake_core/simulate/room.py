@@ -84,10 +84,10 @@ class Room:
 
 
 def asked(primitive: Primitive, node: Call | Op, cx: Context) -> Any:
-    """What a primitive's `simulate` gives. Raises CakeError where it can't, or fails; what its expressions raise goes through."""
+    """What a primitive's `simulate` gives. Raises CakeError where it can't, or fails, and MachineError where the text's expressions do."""
     try:
         return primitive.simulate(node, cx)
-    except (CakeError, MachineError, Unwritten, ZeroDivisionError):
+    except (CakeError, MachineError, Unwritten):
         raise
     except NotImplementedError as error:
         raise not_simulated(primitive, node.span, str(error)) from None

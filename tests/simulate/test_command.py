@@ -1,5 +1,6 @@
 """`cake run FILE --on sim`: what it takes, what it prints, how it ends."""
 
+import builtins
 import json
 import time
 
@@ -126,12 +127,25 @@ def test_a_text_with_a_static_error_is_run_too(tmp_path):
     assert "error[core/arrival-phase]" in result.output
 
 
-def test_a_primitive_that_fails_is_told_with_its_plugin(offered, monkeypatch):
-    monkeypatch.setattr(type(offered.operations["wgmma"]), "simulate", lambda self, op, cx: {}[op])
+@pytest.mark.parametrize("name", ["KeyError", "ZeroDivisionError", "IndexError", "RecursionError", "AttributeError", "MemoryError"])
+def test_a_primitive_that_fails_is_told_with_its_plugin(offered, monkeypatch, name):
+    def fails(self, op, cx):
+        raise getattr(builtins, name)("here")
+
+    monkeypatch.setattr(type(offered.operations["wgmma"]), "simulate", fails)
     result = cake(GEMM, *SHAPE)
     assert result.exit_code == 3
     assert "error[plugin/primitive-failed]: 'wgmma' of" in result.output
-    assert "failed in 'simulate': KeyError" in result.output
+    assert f"failed in 'simulate': {name}" in result.output
+
+
+@pytest.mark.parametrize("place", ["d[0][j / (M - M)]", "d[0][j % (M - M)]"])
+def test_a_division_of_the_text_by_zero_is_no_fault_of_a_plugin(tmp_path, place):
+    path = tmp_path / "divides.cake"
+    path.write_text(edited(GEMM.read_text(encoding="utf-8"), "store d[math.i][j % 2]", f"store {place}"), encoding="utf-8")
+    result = cake(path, "--reference", GEMM.with_suffix(".py"), *SHAPE)
+    assert result.exit_code == 1 and "primitive-failed" not in result.output
+    assert "a division by zero" in result.output
 
 
 def test_what_a_check_tells_too_is_told_once(tmp_path):
